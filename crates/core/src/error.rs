@@ -171,6 +171,11 @@ impl Error {
         )
     }
 
+    /// The error for a session that cannot do what its start needs.
+    pub fn cannot(doing: &str, error: &io::Error) -> Self {
+        Self::new(Code::SpawnFailed, format!("cannot {doing}: {error}"))
+    }
+
     /// The error for a call that the engine dropped.
     pub fn engine_failed() -> Self {
         let message =

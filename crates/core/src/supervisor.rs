@@ -1,14 +1,15 @@
 //! The host's side of a session's supervisor: starts it, sends orders, reaps it.
 
 use crate::link::{Descriptor, Link, Message};
-use crate::session::Config;
 use crate::sys;
 use crate::variables;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
 use nacre_protocol::message;
+use nacre_protocol::standing::{ResourceLimits, RunAs};
 use nacre_protocol::supervisor::{Order, PROGRAM_NAME, Report, Setup};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -19,6 +20,26 @@ use tokio::sync::{oneshot, watch};
 
 /// Maximum bytes of a complaint in an error message.
 const MAX_COMPLAINT_BYTES: usize = 1024;
+
+/// What a supervisor is started with.
+pub struct Launch<'a> {
+    /// The absolute path of its executable.
+    pub program: &'a Path,
+    /// The absolute directory where the shell starts.
+    pub cwd: &'a Path,
+    /// The absolute path of bash.
+    pub shell: &'a Path,
+    /// The shell's complete environment.
+    pub env: &'a [(OsString, OsString)],
+    /// The user that the shell runs as, if not this process's.
+    pub user: Option<&'a RunAs>,
+    /// Limits that processes inherit.
+    pub limits: ResourceLimits,
+    /// The session's control group, which the supervisor creates.
+    pub group: Option<&'a Group>,
+    /// The mark of everything below it.
+    pub mark: Option<u64>,
+}
 
 /// A running supervisor. Dropping it closes the socket, so the supervisor ends everything below it. A separate task
 /// reaps it once every [`PidHold`] is dropped too.
@@ -59,31 +80,31 @@ impl PidHold {
 }
 
 impl Supervisor {
-    /// Starts a supervisor. `group` is the session's control group, which it creates, and `mark` the mark of everything
-    /// below it.
+    /// Starts a supervisor.
     ///
     /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`, a relative
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
-    pub fn start(config: &Config, group: Option<&Group>, mark: Option<u64>) -> io::Result<Self> {
+    pub fn start(launch: Launch<'_>) -> io::Result<Self> {
+        let Launch { program: executable, cwd, shell, env, user, limits, group, mark } = launch;
         let (link, theirs) = Link::pair()?;
         let setup = Setup {
             host: std::process::id().cast_signed(),
-            cwd: config.cwd.clone().into(),
-            shell: config.shell.clone().into(),
+            cwd: cwd.into(),
+            shell: shell.into(),
             group: group.map(|group| group.path().into()),
-            user: config.user.as_ref().map(|user| user.run_as.clone()),
-            limits: config.limits,
+            user: user.cloned(),
+            limits,
             mark,
         };
         link.post(Message::of(&setup, Vec::new())?);
-        let mut command = program(&config.supervisor);
-        let inherited = config.env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
+        let mut command = program(executable);
+        let inherited = env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
         command.envs(inherited.map(|(name, value)| (name, variables::inherited(name, value))));
         command.stdin(theirs).stdout(Stdio::null());
         let stderr = sys::memory_file()?;
         command.stderr(stderr.try_clone()?);
-        let child = command.spawn().map_err(|error| variables::named_in(error, &config.env))?;
+        let child = command.spawn().map_err(|error| variables::named_in(error, env))?;
         drop(command);
         let pid =
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;

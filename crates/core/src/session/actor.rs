@@ -1,24 +1,39 @@
 //! The actor that owns a session: it receives messages, runs the shell's state machine, and waits for the next event.
 
-use super::Internal;
-use super::Session;
-use super::calls::Call;
+use super::background::Background;
+use super::calls::{Call, Calls};
+use super::config::Config;
+use super::confinement::Enclosure;
+use super::context::Context;
+use super::engine::Engine;
 use super::fate::Fate;
+use super::files::Files;
+use super::foreground::Foreground;
+use super::holds::Holds;
+use super::internal::Internal;
 use super::mailbox::{Mailbox, Next, TakenBack};
-use super::remount::Remount;
-use super::timers::Timer;
-use super::{Config, Message};
+use super::message::Message;
+use super::numbers::Numbers;
+use super::remount::not_remounted;
+use super::salvage;
+use super::shell_link::ShellLink;
+use super::standby::Standbys;
+use super::supervision::Supervision;
+use super::timers::{Timer, Timers};
 use crate::feed::What;
 use crate::shell::channel::Received;
-use crate::shell::event::{Event, Source};
-use crate::shell::listener::Reconnected;
+use crate::shell::event::{Action, Event, Source};
+use crate::shell::listener::{self, Reconnected};
 use crate::shell::state::{Shell, State, Work};
 use crate::shell::transition::step;
 use crate::supervisor::PidHold;
+use nacre_containment::signal;
 use nacre_protocol::supervisor::{Order, Report};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc::{self, UnboundedSender};
+use tokio::sync::oneshot;
 use tokio::time::sleep_until;
 
 /// Runs a session until it is closed or every handle is dropped.
@@ -27,9 +42,9 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
     let mut session = Session::new(config, fate, internal, reconnects);
     // A session that only tries the shell has no id.
-    let is_seen = !session.config.id.is_empty();
+    let is_seen = !session.cx.config.id.is_empty();
     if is_seen {
-        session.happens(What::SessionStarted);
+        session.cx.happens(What::SessionStarted);
     }
     let mut has_answered = false;
     while session.state.shell != Shell::Closed {
@@ -41,18 +56,16 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         if session.detach_if_due() {
             continue;
         }
-        session.freeze_if_due();
-        session.save_if_due();
-        session.remount_if_due();
+        session.serve_holds();
         session.answer_files_if_started();
         session.lend(&mut mailbox, std::mem::take(&mut has_answered));
-        let wake_at = session.timers.next();
+        let wake_at = session.cx.timers.next();
         let happened = tokio::select! {
             biased;
             () = session.shell.ready() => Happened::Shell,
             received = session.standbys.receive() => Happened::Standby(received),
             report = session.supervision.report() => Happened::Supervisor(report),
-            () = mailbox.ready(), if session.closing.is_none() => Happened::Call,
+            () = mailbox.ready(), if !session.calls.is_closing() => Happened::Call,
             Some(message) = own_messages.recv() => Happened::Report(message),
             Some(message) = reconnected.recv() => Happened::Reconnected(message),
             () = session.foreground.read_output() => Happened::Output,
@@ -98,13 +111,27 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
     }
     session.supervision.abandoned_ended().await;
     if is_seen {
-        session.happens(What::SessionEnded);
+        session.cx.happens(What::SessionEnded);
     }
-    if let Some((_, replies)) = session.closing.take() {
-        for reply in replies {
-            let _ = reply.send(());
-        }
-    }
+    session.calls.closed();
+}
+
+/// The state of a session, which its actor owns. Each part owns its state; what needs several parts is a method of this, here
+/// and in the modules that [`super`] names.
+pub(super) struct Session {
+    pub cx: Context,
+    /// The shell's state machine.
+    pub state: State,
+    pub calls: Calls,
+    pub foreground: Foreground,
+    pub background: Background,
+    pub holds: Holds,
+    pub supervision: Supervision,
+    pub shell: ShellLink,
+    pub standbys: Standbys,
+    pub enclosure: Enclosure,
+    pub files: Files,
+    pub engine: Engine,
 }
 
 /// What woke the actor up.
@@ -124,6 +151,51 @@ enum Happened {
 }
 
 impl Session {
+    pub(super) fn new(
+        mut config: Config,
+        fate: Fate,
+        internal: UnboundedSender<Internal>,
+        reconnects: UnboundedSender<Reconnected>,
+    ) -> Self {
+        let saved = config.saved.take();
+        let mut session = Self {
+            state: State::new(config.survive_exit),
+            engine: Engine::new(config.uses_builtin),
+            calls: Calls::default(),
+            foreground: Foreground::default(),
+            background: Background::default(),
+            holds: Holds::default(),
+            supervision: Supervision::default(),
+            shell: ShellLink::default(),
+            standbys: Standbys::default(),
+            enclosure: Enclosure::default(),
+            files: Files::default(),
+            cx: Context {
+                cwd: config.cwd.clone(),
+                config,
+                fate,
+                numbers: Numbers::default(),
+                timers: Timers::default(),
+                events: VecDeque::new(),
+                internal,
+                reconnects,
+            },
+        };
+        saved.into_iter().for_each(|saved| saved.begin(&mut session.cx, &mut session.foreground, &mut session.engine));
+        session
+    }
+
+    /// Closes every connection to the session's processes.
+    pub(super) fn disconnect(&mut self) {
+        self.supervision.close();
+        self.shell = ShellLink::default();
+        self.standbys = Standbys::default();
+        self.enclosure.close();
+        self.files.disconnect();
+        self.holds.disconnect();
+        self.engine.plain.disconnect();
+    }
+
     fn happened(&mut self, happened: Happened) {
         match happened {
             Happened::Shell => {
@@ -138,7 +210,7 @@ impl Session {
             Happened::Report(report) => self.reported(report),
             Happened::Reconnected(connection) => self.reconnected(connection),
             Happened::Output => {
-                self.expect_output();
+                self.foreground.expect_output(&mut self.cx);
                 self.end_rest_if_read();
             }
             Happened::TimePassed => self.time_passed(),
@@ -147,7 +219,7 @@ impl Session {
 
     /// Passes every pending event to the state machine.
     pub(super) fn step_all(&mut self) {
-        while let Some(event) = self.events.pop_front() {
+        while let Some(event) = self.cx.events.pop_front() {
             let mut event = self.cut_rest(event);
             if let Event::ShellDied { unread } | Event::SupervisorGone { unread, .. } = &mut event {
                 // A command may have been sent after this event was created, but before its turn.
@@ -158,33 +230,80 @@ impl Session {
                 self.source_gone(Source::Shell);
             }
             let before = self.state.shell;
-            tracing::trace!(log = self.config.log.id(), session = %self.config.id, ?event, "event");
+            tracing::trace!(log = self.cx.config.log.id(), session = %self.cx.config.id, ?event, "event");
             let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
             self.state = state;
             if self.state.shell != before {
-                tracing::debug!(log = self.config.log.id(), session = %self.config.id, from = ?before, to = ?self.state.shell, "shell");
+                tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
             // What an action leads to at once comes before what has arrived meanwhile.
-            let later = if self.events.is_empty() { None } else { Some(std::mem::take(&mut self.events)) };
+            let later = if self.cx.events.is_empty() { None } else { Some(std::mem::take(&mut self.cx.events)) };
             for action in actions {
                 self.perform(action);
             }
-            self.events.extend(later.into_iter().flatten());
+            self.cx.events.extend(later.into_iter().flatten());
             self.take_back_command();
             self.schedule_standby();
         }
         if let Some(deadline) = self.calls.next_deadline() {
-            self.timers.set(Timer::Wait, deadline);
+            self.cx.timers.set(Timer::Wait, deadline);
         }
-        self.expect_stall();
+        self.foreground.expect_stall(&mut self.cx, self.state.queue.len());
         self.foreground.drain_leftover();
+    }
+
+    /// Whether this hold is in effect, and the session does not end.
+    fn is_held_by(&self, hold: u64) -> bool {
+        self.holds.is_in_effect(self.state.held, hold) && !self.calls.is_closing()
+    }
+
+    /// Does for the hold in effect what is due. Not while a fork is awaited: what the supervisor does not know looks like a
+    /// program, and a new process would not be frozen.
+    fn serve_holds(&mut self) {
+        let shell = self.state.shell;
+        let is_settled = !self.awaits_forks();
+        if is_settled {
+            self.holds.freeze_if_due(&mut self.cx, shell, &mut self.supervision, &self.files);
+        }
+        self.holds.save_if_due(&mut self.cx, shell, &self.shell, &self.engine, self.foreground.status());
+        if is_settled {
+            let links = (&self.shell, &self.standbys);
+            self.holds.remount.order_if_due(&mut self.cx, shell, links, &mut self.supervision, &mut self.enclosure);
+        }
+    }
+
+    /// Ends the supervisor for the hold in effect.
+    fn start_again(&mut self, hold: u64) {
+        let is_held = self.holds.is_in_effect(self.state.held, hold);
+        if let Some(pid) = self.supervision.pid().filter(|_| is_held) {
+            tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the session starts again, because it cannot change over to another mount");
+            let _ = signal::send_to_child(pid, libc::SIGKILL);
+        }
+        self.enclosure.drop_unused_mount();
+    }
+
+    /// Gives access to the files to the calls that have waited for the start. A command that was queued before them may be
+    /// running.
+    fn answer_files_if_started(&mut self) {
+        let is_starting = matches!(self.state.shell, Shell::Starting | Shell::SettingUp);
+        if self.supervision.is_connected() && !self.calls.is_closing() && !is_starting {
+            self.files.answer(&mut self.cx, &self.supervision, None);
+        }
+    }
+
+    /// The supervisor does not end the session, so the host does.
+    fn closing_overdue(&mut self) {
+        if self.state.shell == Shell::Closing && self.supervision.is_connected() {
+            tracing::error!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the supervisor does not end the session and is killed");
+            self.supervisor_gone();
+        }
     }
 
     /// Kills a command that has printed more than its limit.
     fn check_output(&mut self) {
         let Some(ticket) = self.foreground.excessive() else { return };
         if self.state.running().is_some_and(|run| run.kill.is_none() && run.end.is_none()) {
-            self.events.push_back(Event::OutputLimit(ticket));
+            self.cx.events.push_back(Event::OutputLimit(ticket));
         }
     }
 
@@ -203,7 +322,7 @@ impl Session {
         if self.state.held.is_none() {
             self.calls.count_timeout(ticket);
         }
-        self.events.push_back(Event::Submit(ticket, work));
+        self.cx.events.push_back(Event::Submit(ticket, work));
     }
 
     pub(super) fn take(&mut self, message: Message) {
@@ -212,51 +331,75 @@ impl Session {
             Message::Exec { request, sent, after } => {
                 // A session that has ended refuses the command at once.
                 if let Some(hold) = after.filter(|_| !self.state.is_ending()) {
-                    self.queue_hold(hold, Some(request.id));
+                    self.holds.queue(&mut self.cx, &mut self.calls, hold, Some(request.id));
                 }
                 if sent.is_none() && !self.state.is_ready() {
-                    self.happens(What::CommandQueued { id: request.id, command: request.command.shown() });
+                    self.cx.happens(What::CommandQueued { id: request.id, command: request.command.shown() });
                 }
                 self.submit(Call::Exec(request, sent), Work::Command);
             }
             Message::SetEnv { vars, reply } => self.submit(Call::SetEnv { vars, reply }, Work::SetEnv),
             Message::Start(request) => self.submit(Call::Start(request), Work::Start),
-            Message::Files(reply) => self.access_files(reply),
+            Message::Files(reply) => {
+                self.files.wait(reply);
+                self.answer_files_if_started();
+                if self.files.is_awaited() {
+                    self.submit(Call::Files, Work::Open);
+                }
+            }
             Message::Running(reply) => drop(reply.send(Ok(self.running()))),
-            Message::Stats(reply) => self.read_stats(reply),
-            Message::Network(reply) => self.network(reply),
+            Message::Stats(reply) => self.supervision.read_stats(reply),
+            Message::Network(reply) => drop(reply.send(Ok(self.enclosure.network(self.supervision.last())))),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
-            Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
+            Message::SignalProcess { key, signal } => {
+                self.supervision.order(&mut self.cx, &Order::SignalProcess { key, signal })
+            }
             Message::Interrupt { id, signal, by, ended } => match self.calls.ticket_of(id) {
                 Some(ticket) => {
                     self.calls.cancelled_by(id, by, ended);
-                    self.events.push_back(Event::Cancel(ticket, signal));
+                    self.cx.events.push_back(Event::Cancel(ticket, signal));
                 }
                 None => self.interrupt_detached(id, signal, by),
             },
             Message::Detach(request) => self.detach(*request),
-            Message::Hold(hold) => self.queue_hold(hold, None),
-            Message::HoldIfIdle(hold) if self.state.is_idle() => self.queue_hold(hold, None),
+            Message::Hold(hold) => self.holds.queue(&mut self.cx, &mut self.calls, hold, None),
+            Message::HoldIfIdle(hold) if self.state.is_idle() => {
+                self.holds.queue(&mut self.cx, &mut self.calls, hold, None);
+            }
             // Dropping it refuses it.
             Message::HoldIfIdle(_) => {}
-            Message::Freeze { id, if_idle, reply } => self.freeze(id, if_idle, reply),
-            Message::Save { id, reply } => self.save(id, reply),
-            Message::Remount { id, mount, reply } => self.remount(id, mount, reply),
+            Message::Freeze { id, if_idle, reply } => {
+                if self.is_held_by(id) {
+                    self.holds.freeze(id, if_idle, reply);
+                }
+            }
+            Message::Save { id, reply } => {
+                if self.is_held_by(id) {
+                    self.holds.save(reply);
+                }
+            }
+            Message::Remount { id, mount, reply } => {
+                if self.is_held_by(id) {
+                    self.holds.remount.begin(id, mount, reply);
+                } else {
+                    let _ = reply.send(Err(not_remounted(&self.cx, "it is not held")));
+                }
+            }
             Message::StartAgain { id } => self.start_again(id),
-            Message::Release { id } => self.release(id),
+            Message::Release { id } => {
+                let held = self.state.held;
+                self.holds.release(&mut self.cx, &self.supervision, &mut self.calls, held, id);
+            }
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }
     }
 
     pub(super) fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
-        let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
-        replies.extend(reply);
-        self.files.close(self.ended_error());
+        self.calls.close(grace, reply);
+        self.files.close(self.cx.ended_error());
         self.holds.close();
-        self.saving = None;
-        self.detaching = None;
-        self.remount = Remount::None;
-        self.events.push_back(Event::Close);
+        self.foreground.detaching = None;
+        self.cx.events.push_back(Event::Close);
     }
 
     pub(super) fn reported(&mut self, message: Internal) {
@@ -267,10 +410,10 @@ impl Session {
             Internal::Salvaged { checkpoint, has_lost, .. } => {
                 self.supervision.release();
                 if has_lost {
-                    self.recovery.lose_state("it could not be saved; the session has an earlier one");
+                    self.engine.recovery.lose_state("it could not be saved; the session has an earlier one");
                 }
-                self.recovery.keep_checkpoint(checkpoint);
-                self.events.push_back(Event::Salvaged);
+                self.engine.recovery.keep_checkpoint(checkpoint);
+                self.cx.events.push_back(Event::Salvaged);
             }
             Internal::Isolated { decision, isolated } => self.isolation_decided(decision, *isolated),
         }
@@ -278,31 +421,108 @@ impl Session {
 
     pub(super) fn time_passed(&mut self) {
         let now = tokio::time::Instant::now();
-        for timer in self.timers.due(now) {
+        for timer in self.cx.timers.due(now) {
             match timer {
-                Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
-                Timer::Wait => self.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
+                Timer::Timeout(ticket) => self.cx.events.push_back(Event::TimeUp(ticket)),
+                Timer::Wait => self.cx.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
                 Timer::Closing => self.closing_overdue(),
-                Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
+                Timer::Overdue(ticket) => self.cx.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::SpareGroup => self.make_spare_group(),
-                Timer::SparePipes => self.spare_pipes.close(),
-                Timer::Idle => self.events.push_back(Event::IdleForAWhile),
-                Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
+                Timer::SparePipes => self.foreground.spare_pipes.close(),
+                Timer::Idle => self.cx.events.push_back(Event::IdleForAWhile),
+                Timer::ForkPauseOver => self.cx.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),
                 Timer::Unread | Timer::Unforked => {
                     // The time of the command may be up, too: the interrupt must reach a stopped shell before it continues.
                     self.step_all();
                     self.check_unread();
                 }
-                Timer::Supervisor => self.check_supervisor(),
+                Timer::Supervisor => self.supervision.check(&mut self.cx),
                 Timer::Promotion => self.promotion_overdue(),
                 Timer::Hello => self.hello_overdue(),
-                Timer::Files => self.end_idle_files_helper(),
+                Timer::Files => self.files.end_if_idle(&mut self.cx),
                 Timer::Rest => self.check_rest(),
-                Timer::Output => self.show_output(),
+                Timer::Output => self.foreground.show_output(&self.cx),
                 Timer::Answers => self.drain_shell(),
-                Timer::Stall => self.look_for_stall(),
+                Timer::Stall => self.foreground.look_for_stall(&mut self.cx, self.state.queue.len()),
             }
         }
+    }
+
+    pub(super) fn perform(&mut self, action: Action) {
+        if self.engine.plain.is_engine() { self.perform_plain(action) } else { self.perform_with_builtin(action) }
+    }
+
+    pub(super) fn perform_with_builtin(&mut self, action: Action) {
+        match action {
+            Action::StartSession => self.start_session(),
+            // The session has had a shell, so its directory existed.
+            Action::StartShell => self.start_shell(true),
+            Action::SetUp => self.set_up(),
+            Action::Isolate => self.isolate(),
+            Action::ForkStandby { command_follows } => self.fork_standby(command_follows),
+            Action::ForkProcess(ticket, source) => {
+                if let Some(Call::Start(request)) = self.calls.take(ticket) {
+                    self.start_process(*request, Some(source));
+                }
+            }
+            Action::Run(ticket) => self.run_command(ticket),
+            Action::SetEnv(ticket) => self.send_env(ticket),
+            Action::LoseState => self.engine.recovery.lose_state("no standby had it when the shell died"),
+            Action::Promote => self.promote(),
+            Action::Detach(ticket) => self.detach_command(ticket),
+            Action::Kill { cause, signal } => self.kill(cause, signal),
+            Action::Insist => self.insist(),
+            Action::Settled => self.supervision.order(&mut self.cx, &Order::Settled),
+            Action::TrapRuns => self.supervision.order(&mut self.cx, &Order::TrapRuns),
+            Action::KillShell => {
+                if self.state.running().is_some() {
+                    tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the shell did not answer an interrupt and is killed");
+                }
+                self.supervision.order(&mut self.cx, &Order::KillShell);
+            }
+            Action::Salvage => {
+                tracing::error!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the supervisor died; the session is being restarted");
+                self.salvage();
+            }
+            Action::Sweep => {
+                tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the supervisor was killed while the session was ending");
+                drop(self.standbys.take());
+                self.salvage();
+            }
+            Action::Answer(ticket, answer) => self.answer(ticket, answer),
+            Action::Defect(event, shell) => self.cx.defect(&format_args!("{event:?} while the shell is {shell:?}")),
+            Action::Shutdown => self.shutdown(),
+            Action::Closed => {
+                self.abandon_supervisor();
+                self.foreground.stop_drains();
+            }
+        }
+    }
+
+    pub(super) fn salvage(&mut self) {
+        let lost = self.lose_processes();
+        self.foreground.take_owed();
+        self.shell.pid().into_iter().for_each(listener::forget);
+        let standby = self.standbys.take();
+        self.disconnect();
+        salvage::start(standby, self.supervision.remains(), lost, self.cx.internal.clone());
+    }
+
+    pub(super) fn shutdown(&mut self) {
+        let grace = self.calls.grace();
+        // A standby that appears now is no program that needs the grace time.
+        let expected = self.awaits_forks();
+        self.refuse_starting_processes();
+        self.cx.timers = Timers::default();
+        if !self.supervision.is_connected() {
+            let orderly = self.supervision.last().is_none();
+            return self.cx.events.push_back(Event::SupervisorGone { unread: false, orderly });
+        }
+        if self.supervision.change_expectation(expected) {
+            self.supervision.order(&mut self.cx, &Order::ExpectForks { expected });
+        }
+        self.supervision.ask(&mut self.cx, &Order::Shutdown { grace_ms: grace.as_millis() as u64 });
+        self.supervision.await_ending(&mut self.cx, grace);
     }
 }

@@ -1,7 +1,9 @@
 //! Turns messages of the shell, the standby and the supervisor into events of the state machine.
 
-use super::Session;
+use super::actor::Session;
 use super::foreground::Refused;
+use super::message::{Busy, Frozen};
+use super::remount::not_remounted;
 use crate::shell::channel::Received;
 use crate::shell::event::Event;
 use crate::shell::listener::{self, Reconnected};
@@ -10,7 +12,6 @@ use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
 use nacre_protocol::supervisor::{ForegroundGroup, Order, Report};
 use std::ffi::OsString;
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -54,7 +55,7 @@ impl Session {
             self.supervisor_complained(&complaint);
         }
         let unread = self.takes_unread();
-        self.events.push_back(Event::SupervisorGone { unread, orderly });
+        self.cx.events.push_back(Event::SupervisorGone { unread, orderly });
     }
 
     /// Handles the shell's reports so far. Called before its death is handled, because its last reports precede it.
@@ -70,12 +71,12 @@ impl Session {
                 if self.shell.channel().is_some_and(|channel| channel.is_flooded()) {
                     // The shell lives and may have read its request, so nothing is lost that could run again.
                     self.shell.close();
-                    self.order(&Order::KillShell);
+                    self.supervision.order(&mut self.cx, &Order::KillShell);
                 } else {
                     self.shell.closed(unread);
                 }
                 // A report of the supervisor or a new connection will show whether the shell is dead.
-                self.await_report(SHELL_DEATH);
+                self.supervision.await_report(&mut self.cx, SHELL_DEATH);
             }
             Received::Reply(Reply::Refused { reason, errno, about, .. }) if self.shell.is_setting_up() => {
                 let error = self.refused(Some(Refused { reason, errno, about }), None, "shell");
@@ -85,16 +86,16 @@ impl Session {
             Received::Reply(Reply::Restored(lost)) => {
                 if self.shell.is_setting_up() {
                     self.set_up_ended();
-                    self.recovery.restored(lost);
-                    self.events.push_back(Event::SetUp);
+                    self.engine.recovery.restored(lost);
+                    self.cx.events.push_back(Event::SetUp);
                 }
             }
             Received::Reply(Reply::Hello { version, .. }) => {
                 if !version.is_empty() {
-                    self.version = version;
+                    self.engine.version = version;
                 }
                 if self.shell.greeted() {
-                    self.events.push_back(Event::Hello);
+                    self.cx.events.push_back(Event::Hello);
                 }
             }
             Received::Reply(
@@ -102,16 +103,18 @@ impl Session {
                 | Reply::Refused { id, .. }
                 | Reply::Begun { id, .. }
                 | Reply::Ending { id },
-            ) if (id != self.numbers.command() || self.foreground.owed().is_none()) && !self.shell.is_setting_up() => {
-                tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a forged report was ignored");
+            ) if (id != self.cx.numbers.command() || self.foreground.owed().is_none())
+                && !self.shell.is_setting_up() =>
+            {
+                tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "a forged report was ignored");
             }
             Received::Reply(Reply::Done(done)) => self.command_done(done),
             Received::Reply(Reply::Refused { reason, errno, about, .. }) => {
                 self.foreground.refuse(Refused { reason, errno, about });
                 self.refused_by_shell();
             }
-            Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
-            Received::Reply(Reply::Ending { .. }) => self.events.extend(self.foreground.owed().map(Event::TrapRuns)),
+            Received::Reply(Reply::Promoted { .. }) => self.cx.events.push_back(Event::Promoted),
+            Received::Reply(Reply::Ending { .. }) => self.cx.events.extend(self.foreground.owed().map(Event::TrapRuns)),
             Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
             Received::Reply(Reply::Begun { .. }) => self.announce_command(),
         }
@@ -120,7 +123,7 @@ impl Session {
     pub(super) fn command_done(&mut self, done: Done) {
         if self.shell.is_setting_up() {
             self.set_up_ended();
-            return self.events.push_back(Event::SetUp);
+            return self.cx.events.push_back(Event::SetUp);
         }
         let Some(ticket) = self.take_owed() else { return };
         if let Some(command) = self.foreground.command() {
@@ -134,10 +137,10 @@ impl Session {
             forked: done.forks > 0,
         };
         if done.flags.contains(DoneFlags::FRAMES_DISCARDED) {
-            tracing::debug!(log = self.config.log.id(), session = %self.config.id, "bash has discarded frames without unwinding them");
+            tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, "bash has discarded frames without unwinding them");
         }
         if !done.cwd.is_empty() {
-            self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
+            self.cx.cwd = PathBuf::from(OsString::from_vec(done.cwd));
         }
         let only_jobs = done.forks == 0 || done.flags.contains(DoneFlags::ONLY_JOBS);
         self.end_command(event, !only_jobs, done.flags.contains(DoneFlags::SUBSTITUTED));
@@ -147,7 +150,7 @@ impl Session {
     pub(super) fn take_owed(&mut self) -> Option<Ticket> {
         let owed = self.foreground.take_owed();
         if owed.is_none() {
-            self.defect(&"the end of a command that is not running");
+            self.cx.defect(&"the end of a command that is not running");
         }
         owed
     }
@@ -155,15 +158,15 @@ impl Session {
     /// Handles a refusal, whose reason has been kept.
     pub(super) fn refused_by_shell(&mut self) {
         let owed = self.take_owed();
-        self.events.extend(owed.map(Event::Refused));
+        self.cx.events.extend(owed.map(Event::Refused));
     }
 
     pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptors: Vec<OwnedFd>) {
         self.supervision.has_reported();
-        let common = if self.plain.takes_reports() { self.take_plain_report(report) } else { Some(report) };
+        let common = if self.engine.plain.takes_reports() { self.take_plain_report(report) } else { Some(report) };
         let Some(report) = common else { return };
         match report {
-            Report::Confined { init } => self.confined(init, descriptors),
+            Report::Confined { init } => self.enclosure.confined(&self.cx, init, descriptors),
             Report::Reconnected { pid } => {
                 if let Some(socket) = descriptors.into_iter().next() {
                     self.reconnected(Reconnected { pid, socket });
@@ -173,20 +176,20 @@ impl Session {
             Report::Started { identity, key: None, group } => {
                 let has_greeted = self.shell.started(identity.pid);
                 self.supervision.set_foreground_group(group);
-                listener::expect(identity.pid, self.reconnects.clone());
+                listener::expect(identity.pid, self.cx.reconnects.clone());
                 if has_greeted {
-                    self.events.push_back(Event::Hello);
+                    self.cx.events.push_back(Event::Hello);
                 }
             }
             Report::StartFailed { key: None, step, errno, detail } => self.start_failed(step, errno, &detail),
             Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {
-                self.defect(&"a process started in plain mode");
+                self.cx.defect(&"a process started in plain mode");
             }
             Report::ShellEnded { pid, code, signal } if self.shell.pid() == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
             }
-            Report::ShellEnded { pid, code, signal } => self.detached.shell_ended(pid, code, signal),
+            Report::ShellEnded { pid, code, signal } => self.background.detached.shell_ended(pid, code, signal),
             Report::Ended => self.supervision.has_ended_all(),
             Report::StandbyEnded { pid } => {
                 if self.standbys.pid() == Some(pid) {
@@ -195,31 +198,43 @@ impl Session {
             }
             Report::Promoted { foreground: ForegroundGroup { shell: None, .. } } => self.standby_lost(),
             Report::Promoted { foreground } => {
-                self.use_foreground_group(foreground);
+                self.supervision.use_foreground_group(self.shell.pid(), foreground);
             }
             Report::Detached { key, identity, group, foreground } => {
                 let has_shell = foreground.shell.is_some();
-                self.use_foreground_group(foreground);
-                if !has_shell && !self.plain.is_engine() {
+                self.supervision.use_foreground_group(self.shell.pid(), foreground);
+                if !has_shell && !self.engine.plain.is_engine() {
                     self.standby_lost();
                 }
                 self.detached(key, identity, group);
             }
             Report::Rotated { foreground } => {
-                if self.use_foreground_group(foreground) {
-                    self.events.push_back(Event::Isolated);
+                if self.supervision.use_foreground_group(self.shell.pid(), foreground) {
+                    self.cx.events.push_back(Event::Isolated);
                 }
             }
             Report::Killed { id, escalated, foreground } => {
-                self.use_foreground_group(foreground);
+                self.supervision.use_foreground_group(self.shell.pid(), foreground);
                 let Some(ticket) = self.foreground.ended_by(id) else { return };
                 if escalated {
-                    tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");
+                    tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "a command needed SIGKILL");
                 }
-                self.events.push_back(Event::TreeGone { ticket, escalated });
+                self.cx.events.push_back(Event::TreeGone { ticket, escalated });
             }
-            Report::Frozen { .. } | Report::NotFrozen { .. } => self.freeze_report(report),
-            Report::Remounted | Report::NotRemounted { .. } => self.remount_report(report),
+            Report::Frozen { id, programs, count, foreground } => {
+                self.supervision.use_foreground_group(self.shell.pid(), foreground);
+                self.holds.frozen(id, Ok(Frozen { is_idle: count == 0 && !self.files.is_writing(), programs, count }));
+            }
+            Report::NotFrozen { id, programs, count, foreground } => {
+                let has_groups = foreground.directory.is_some();
+                self.supervision.use_foreground_group(self.shell.pid(), foreground);
+                self.holds.frozen(id, Err(Busy { programs, count, has_groups }));
+            }
+            Report::Remounted => {
+                self.files.remounted();
+                self.holds.remount.end(Ok(()));
+            }
+            Report::NotRemounted { problem } => self.holds.remount.end(Err(not_remounted(&self.cx, &problem))),
             Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
                 self.process_report(report);
             }
@@ -229,14 +244,14 @@ impl Session {
     /// The standby that was to become the shell is dead.
     fn standby_lost(&mut self) {
         self.shell.close();
-        self.events.push_back(Event::ShellDied { unread: false });
+        self.cx.events.push_back(Event::ShellDied { unread: false });
     }
 
     pub(super) fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
         listener::forget(pid);
-        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
+        tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, %pid, ?code, ?signal, "the shell ended");
         self.shell.ended();
-        self.drop_unforked_standby();
+        self.standbys.drop_unforked();
         // A shell that was killed may be able to load the builtin. The next start will show.
         if self.state.shell == Shell::Starting && signal.is_none_or(|signal| CRASHES.contains(&signal)) {
             self.shell.close();
@@ -249,31 +264,25 @@ impl Session {
 
     /// True if the dead shell had not read its command, so that the next shell can run it.
     pub(super) fn takes_unread(&mut self) -> bool {
-        let unread = self.shell.take_unread() || self.plain.leave_unread();
+        let unread = self.shell.take_unread() || self.engine.plain.leave_unread();
         unread && self.foreground.is_repeatable()
     }
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
-        let Some(socket) = self.detached.reconnected(pid, socket) else { return };
+        let Some(socket) = self.background.detached.reconnected(pid, socket) else { return };
         // A shell of plain mode has no channel: this is a program that the shell has become (`exec`).
-        if self.shell.pid() != Some(pid) || self.plain.takes_reports() {
+        if self.shell.pid() != Some(pid) || self.engine.plain.takes_reports() {
             return;
         }
         self.drain_shell();
         if !self.shell.reconnect(pid, socket) {
             // A trap closed the channel between commands, with a request that the shell had not read. The standby has
             // the state and gets the request.
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is replaced");
-            return self.order(&Order::KillShell);
+            tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, %pid, "the shell lost a request and is replaced");
+            return self.supervision.order(&mut self.cx, &Order::KillShell);
         }
-        tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, "reconnected");
+        tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, %pid, "reconnected");
         self.supervision.has_reported();
-    }
-
-    /// Reports an event that cannot happen. A debug build, which the tests use, stops the session: no defect passes them.
-    pub(super) fn defect(&self, what: &dyn fmt::Display) {
-        tracing::error!(log = self.config.log.id(), session = %self.config.id, "a defect of nacre: {what}");
-        debug_assert!(false, "a defect of nacre: {what}");
     }
 }
 
@@ -337,7 +346,7 @@ mod tests {
                 }
             };
             tokio::join!(biased; ends, shell);
-            let Some(Event::SupervisorGone { unread, .. }) = session.events.pop_front() else { panic!("no event") };
+            let Some(Event::SupervisorGone { unread, .. }) = session.cx.events.pop_front() else { panic!("no event") };
             assert_eq!(unread, !is_read);
         }
     }

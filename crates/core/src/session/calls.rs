@@ -1,13 +1,14 @@
 //! The calls of a session that have not been answered yet.
 
-use super::EnvChange;
-use super::Opened;
+use super::config::Opened;
 use super::loan::Sent;
 use crate::error::Error;
 use crate::exec::{ExecRequest, KilledBy};
 use crate::process::StartRequest;
 use crate::shell::state::Ticket;
+use crate::variables::EnvChange;
 use std::collections::HashMap;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -43,6 +44,8 @@ pub(super) struct Calls {
     deadlines: HashMap<Ticket, Instant>,
     /// Not after the first of them.
     next_deadline: Option<Instant>,
+    /// The calls that end the session, and the grace time of the first.
+    closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
 }
 
 /// What cancels a command.
@@ -140,5 +143,28 @@ impl Calls {
             self.end_of_wait(ticket);
         }
         self.killers.remove(&request).map(|killer| killer.by)
+    }
+
+    /// Adds a call that ends the session.
+    pub(super) fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
+        let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
+        replies.extend(reply);
+    }
+
+    /// Whether the session is being ended.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.is_some()
+    }
+
+    /// The time that programs get to end, before they are killed.
+    pub(super) fn grace(&self) -> Duration {
+        self.closing.as_ref().map_or(Duration::ZERO, |(grace, _)| *grace)
+    }
+
+    /// Answers the calls that end the session: nothing of it is left.
+    pub(super) fn closed(&mut self) {
+        for reply in self.closing.take().into_iter().flat_map(|(_, replies)| replies) {
+            let _ = reply.send(());
+        }
     }
 }

@@ -1,20 +1,20 @@
 //! Confining a session: the order to its supervisor, and pids in its namespace.
 
-use super::Internal;
-use super::Session;
+use super::config::{Isolate, Isolated, Proxied};
+use super::context::Context;
+use super::internal::Internal;
 use super::newcomers::Looking;
 use super::pid_namespace::Inside;
-use super::ports::Looks;
-use super::startup::HELLO;
-use super::timers::Timer;
-use super::{Isolate, Isolated, Proxied};
+use super::ports::{Looks, Network};
+use super::supervision::Supervision;
+use super::timers::{HELLO, Timer};
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
 use crate::process::listeners::Kernel;
 use crate::process::terminal::{Size, Terminal};
 use crate::proxy::{Denials, Proxy};
 use crate::shell::listener;
-use crate::shell::state::Shell;
+use crate::supervisor::PidHold;
 use crate::sys;
 use nacre_containment::pid::Pid;
 use nacre_isolation::git_config::GitConfigs;
@@ -55,13 +55,13 @@ impl Enclosure {
     }
 
     /// Whether the session has a network namespace.
-    pub(super) fn has_network(&self) -> bool {
+    fn has_network(&self) -> bool {
         let namespaces = self.isolated.as_ref().and_then(|isolated| isolated.confinement.namespaces);
         namespaces.is_some_and(|namespaces| namespaces.network)
     }
 
     /// How its ports are looked at.
-    pub(super) fn looks(&self) -> Arc<Looks> {
+    fn looks(&self) -> Arc<Looks> {
         Arc::clone(&self.looks)
     }
 
@@ -102,114 +102,111 @@ impl Enclosure {
         let isolated = self.isolated.take().filter(is_usable);
         *self = Self { isolated, decision: self.decision, ..Self::default() };
     }
-}
 
-impl Session {
     /// Begins to decide how the session is confined. False if that is known, or nothing is to be decided.
-    pub(super) fn decides_isolation(&mut self) -> bool {
-        let Some(Isolate(decide)) = self.config.isolate.clone().filter(|_| self.enclosure.isolated.is_none()) else {
+    pub(super) fn decides(&mut self, cx: &mut Context) -> bool {
+        let Some(Isolate(decide)) = cx.config.isolate.clone().filter(|_| self.isolated.is_none()) else {
             return false;
         };
-        let internal = self.internal.clone();
-        self.enclosure.decision += 1;
-        let decision = self.enclosure.decision;
+        let internal = cx.internal.clone();
+        self.decision += 1;
+        let decision = self.decision;
         tokio::task::spawn_blocking(move || {
             let _ = internal.send(Internal::Isolated { decision, isolated: Box::new(decide()) });
         });
-        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        cx.timers.set(Timer::Hello, Instant::now() + HELLO);
         true
     }
 
-    /// Handles the decision, unless the session has given up meanwhile.
-    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<Isolated, Error>) {
-        let is_awaited = self.enclosure.decision == decision && self.enclosure.isolated.is_none();
-        if self.state.shell != Shell::Starting || !is_awaited {
-            return;
+    /// Uses the decision that was awaited.
+    pub(super) fn decided(&mut self, cx: &mut Context, isolated: Isolated) {
+        for (name, value) in &isolated.variables {
+            cx.config.env.retain(|(existing, _)| existing != &**name);
+            cx.config.env.push((name.into(), value.clone()));
         }
-        match decided {
-            Ok(isolated) => {
-                for (name, value) in &isolated.variables {
-                    self.config.env.retain(|(existing, _)| existing != &**name);
-                    self.config.env.push((name.into(), value.clone()));
-                }
-                self.enclosure.isolated = Some(isolated);
-                self.start_session();
-            }
-            Err(error) => self.fail(error),
-        }
+        self.isolated = Some(isolated);
+    }
+
+    /// Whether this decision is awaited.
+    pub(super) fn awaits(&self, decision: u64) -> bool {
+        self.decision == decision && self.isolated.is_none()
     }
 
     /// Orders the supervisor to confine everything that it starts.
-    pub(super) fn confine(&mut self) -> io::Result<()> {
-        let Some(isolated) = &mut self.enclosure.isolated else { return Ok(()) };
+    pub(super) fn confine(&mut self, cx: &mut Context, supervision: &Supervision) -> io::Result<()> {
+        let Some(isolated) = &mut self.isolated else { return Ok(()) };
         let file = sys::memory_file()?;
         sys::replace_contents(&file, &message::encode(&isolated.confinement)?)?;
         let channel_name = listener::name()?.to_string();
         let mount = isolated.mount.take();
-        let order = Order::Confine { fork_key: self.numbers.fork_key(), channel_name, has_workspace: mount.is_some() };
+        let order = Order::Confine { fork_key: cx.numbers.fork_key(), channel_name, has_workspace: mount.is_some() };
         let mut descriptors: Vec<Descriptor> =
             [Some(file), mount].into_iter().flatten().map(Descriptor::from).collect();
         if let Some(proxied) = &isolated.proxied {
             descriptors.push(Descriptor::from(proxied.policy.denials().reporter().try_clone_to_owned()?));
         }
-        self.order_with(&order, descriptors);
+        supervision.order_with(cx, &order, descriptors);
         Ok(())
     }
 
     /// Records that the session is confined.
-    pub(super) fn confined(&mut self, init: Option<Pid>, mut sockets: Vec<OwnedFd>) {
-        tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
-        self.enclosure.inside = init.map(Inside::new);
-        self.enclosure.configs = GitConfigs::take(&mut sockets).map(Arc::new);
-        let files = self.enclosure.isolated.as_ref().and_then(|isolated| isolated.confinement.filesystem.as_ref());
-        self.enclosure.looking = files.and_then(|files| Looking::new(&files.project));
+    pub(super) fn confined(&mut self, cx: &Context, init: Option<Pid>, mut sockets: Vec<OwnedFd>) {
+        tracing::debug!(log = cx.config.log.id(), session = %cx.config.id, ?init, "the session is confined");
+        self.inside = init.map(Inside::new);
+        self.configs = GitConfigs::take(&mut sockets).map(Arc::new);
+        let files = self.isolated.as_ref().and_then(|isolated| isolated.confinement.filesystem.as_ref());
+        self.looking = files.and_then(|files| Looking::new(&files.project));
         let is_netlink = |socket: &OwnedFd| {
             let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
             address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))
         };
         let (diagnosis, sockets): (Vec<_>, Vec<_>) = sockets.into_iter().partition(is_netlink);
-        self.enclosure.looks = Arc::new(Looks::new(diagnosis.into_iter().next().map(Kernel::new)));
-        self.enclosure.proxy = self.enclosure.proxied().and_then(|proxied| {
+        self.looks = Arc::new(Looks::new(diagnosis.into_iter().next().map(Kernel::new)));
+        self.proxy = self.proxied().and_then(|proxied| {
             let mut sockets = sockets.into_iter();
             let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
             let started = Proxy::start(listener, sockets.next(), proxied.policy.clone());
             started.inspect_err(|error| {
-                tracing::error!(log = self.config.log.id(), session = %self.config.id, %error, "the proxy cannot be started");
+                tracing::error!(log = cx.config.log.id(), session = %cx.config.id, %error, "the proxy cannot be started");
             })
             .ok()
         });
     }
 
     /// Translates a pid inside the session's namespace to a pid of this process's. `None` if the process has ended.
-    pub(super) fn outside(&self, pid: i32) -> Option<Pid> {
-        let Some(inside) = &self.enclosure.inside else { return Pid::new(pid) };
-        inside.outside(pid, self.supervision.pid())
+    pub(super) fn outside(&self, pid: i32, supervisor: Option<Pid>) -> Option<Pid> {
+        let Some(inside) = &self.inside else { return Pid::new(pid) };
+        inside.outside(pid, supervisor)
     }
 
     /// The root directory of the session's programs, as paths that this process can open. The first that works is to be
-    /// used: each belongs to a process, which may have ended.
-    pub(super) fn roots(&self) -> impl Iterator<Item = PathBuf> {
-        let has_own =
-            self.enclosure.isolated.as_ref().is_some_and(|isolated| isolated.confinement.namespaces.is_some());
-        let processes = [self.shell.pid(), self.standbys.pid(), self.enclosure.init()].into_iter().flatten();
+    /// used: each belongs to a process, which may have ended. `shells`: the shell and the standby.
+    fn roots(&self, shells: [Option<Pid>; 2]) -> impl Iterator<Item = PathBuf> {
+        let has_own = self.isolated.as_ref().is_some_and(|isolated| isolated.confinement.namespaces.is_some());
+        let processes = shells.into_iter().chain([self.init()]).flatten();
         let roots = processes.filter(move |_| has_own).map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
         roots.chain([PathBuf::from("/")])
     }
 
     /// Opens a terminal that the programs of the session can use.
-    pub(super) fn open_terminal(&self, size: Size) -> io::Result<Terminal> {
-        let owner = self.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
+    pub(super) fn open_terminal(&self, cx: &Context, size: Size, shells: [Option<Pid>; 2]) -> io::Result<Terminal> {
+        let owner = cx.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
         let nowhere = Err(io::Error::from(io::ErrorKind::NotFound));
         let open = |root: PathBuf| {
             let terminal = Terminal::open(size, owner, &root)?;
             terminal.open_other_side().map(|_| terminal)
         };
-        self.roots().fold(nowhere, |opened, root| opened.or_else(|_| open(root)))
+        self.roots(shells).fold(nowhere, |opened, root| opened.or_else(|_| open(root)))
+    }
+
+    /// The network of the processes below this supervisor.
+    pub(super) fn network(&self, supervisor: Option<&PidHold>) -> Option<Network> {
+        supervisor.map(|supervisor| Network::new(supervisor.clone(), self.has_network(), self.looks()))
     }
 
     /// Why a program cannot be confined.
-    pub(super) fn isolation_error(&self, errno: i32, detail: &str) -> Error {
-        let known = self.enclosure.problem.as_deref().unwrap_or(detail);
+    pub(super) fn error(&self, errno: i32, detail: &str) -> Error {
+        let known = self.problem.as_deref().unwrap_or(detail);
         let reason = if known.is_empty() { io::Error::from_raw_os_error(errno).to_string() } else { known.to_string() };
         Error::new(Code::IsolationUnsupported, format!("the session cannot be isolated: {reason}"))
     }

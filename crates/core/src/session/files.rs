@@ -1,16 +1,14 @@
 //! The session's files helper: started by the first call that needs it, ended when it has been idle.
 
-use super::Session;
-use super::calls::Call;
-use super::startup::spawn_failed;
+use super::context::Context;
+use super::message::AccessReply;
+use super::supervision::Supervision;
 use super::timers::Timer;
 use crate::error::Error;
 use crate::files::{Access, Helper};
-use crate::shell::state::{Shell, Work};
 use nacre_protocol::supervisor::Order;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// A helper that has been idle for this long is ended, because it takes half a MiB.
@@ -21,7 +19,7 @@ const IDLE: Duration = Duration::from_secs(10);
 pub(super) struct Files {
     helper: Option<Arc<Helper>>,
     /// Calls that wait for the start of the session.
-    waiting: Vec<Reply>,
+    waiting: Vec<AccessReply>,
 }
 
 impl Files {
@@ -48,62 +46,49 @@ impl Files {
             helper.remounted();
         }
     }
-}
 
-pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;
+    /// Adds a call that waits for the start of the session.
+    pub(super) fn wait(&mut self, reply: AccessReply) {
+        self.waiting.push(reply);
+    }
 
-impl Session {
-    /// Gives access as soon as the session has started, even while a command runs.
-    pub(super) fn access_files(&mut self, reply: Reply) {
-        self.files.waiting.push(reply);
-        self.answer_files_if_started();
-        if !self.files.waiting.is_empty() {
-            self.submit(Call::Files, Work::Open);
+    /// Whether calls wait for it.
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Handles the start of the session, or its failure: answers the calls that wait for it.
+    pub(super) fn answer(&mut self, cx: &mut Context, supervision: &Supervision, error: Option<Error>) {
+        for reply in std::mem::take(&mut self.waiting) {
+            let _ = reply.send(error.clone().map_or_else(|| self.access(cx, supervision), Err));
         }
     }
 
-    /// Gives access to the calls that have waited for the start. A command that was queued before them may be running.
-    pub(super) fn answer_files_if_started(&mut self) {
-        let is_starting = matches!(self.state.shell, Shell::Starting | Shell::SettingUp);
-        if self.supervision.is_connected() && self.closing.is_none() && !is_starting {
-            self.answer_files(None);
-        }
-    }
-
-    /// Handles the start of the session, or its failure.
-    pub(super) fn answer_files(&mut self, error: Option<Error>) {
-        for reply in std::mem::take(&mut self.files.waiting) {
-            let _ = reply.send(error.clone().map_or_else(|| self.files_access(), Err));
-        }
-    }
-
-    fn files_access(&mut self) -> Result<Access, Error> {
-        self.timers.set(Timer::Files, Instant::now() + IDLE);
-        let living = self.files.helper.as_ref().filter(|helper| !helper.is_gone()).cloned();
+    fn access(&mut self, cx: &mut Context, supervision: &Supervision) -> Result<Access, Error> {
+        cx.timers.set(Timer::Files, Instant::now() + IDLE);
+        let living = self.helper.as_ref().filter(|helper| !helper.is_gone()).cloned();
         let helper = match living {
             Some(helper) => helper,
-            None => self.start_files_helper()?,
+            None => self.start(cx, supervision)?,
         };
-        Ok(Access { helper, cwd: self.cwd.clone(), is_rooted: false })
+        Ok(Access { helper, cwd: cx.cwd.clone(), is_rooted: false })
     }
 
     /// Starts the helper. The call need not wait for it, because its request waits in the helper's socket.
-    fn start_files_helper(&mut self) -> Result<Arc<Helper>, Error> {
-        let opened = Helper::open(&self.config.id);
-        let (helper, theirs) = opened.map_err(|error| spawn_failed("start the files helper", &error))?;
+    fn start(&mut self, cx: &mut Context, supervision: &Supervision) -> Result<Arc<Helper>, Error> {
+        let opened = Helper::open(&cx.config.id);
+        let (helper, theirs) = opened.map_err(|error| Error::cannot("start the files helper", &error))?;
         let helper = Arc::new(helper);
-        self.files.helper = Some(Arc::clone(&helper));
-        self.order_with(&Order::Files, vec![theirs.into()]);
+        self.helper = Some(Arc::clone(&helper));
+        supervision.order_with(cx, &Order::Files, vec![theirs.into()]);
         Ok(helper)
     }
 
     /// Ends the helper, unless calls are using it.
-    pub(super) fn end_idle_files_helper(&mut self) {
-        match &self.files.helper {
-            Some(helper) if Arc::strong_count(helper) > 1 => {
-                self.timers.set(Timer::Files, Instant::now() + IDLE);
-            }
-            _ => self.files.helper = None,
+    pub(super) fn end_if_idle(&mut self, cx: &mut Context) {
+        match &self.helper {
+            Some(helper) if Arc::strong_count(helper) > 1 => cx.timers.set(Timer::Files, Instant::now() + IDLE),
+            _ => self.helper = None,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The foreground: the running command, the kill ladder that ends it, and what ended commands left in their pipes.
 
 use super::loan::{Answered, Sent};
-use super::pace;
+use super::pace::{self, Pace};
+use super::rest::Rest;
 use super::running::Progress;
+use super::spare_pipes::SparePipes;
 use super::stdin;
 use super::stdin::StdinEnd;
 use super::streams::OutputPipes;
@@ -11,7 +13,7 @@ use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
 use crate::output::rest::Source;
-use crate::process::Process;
+use crate::process::{DetachRequest, Process};
 use crate::process_log::ProcessLog;
 use crate::shell::state::Ticket;
 use nacre_containment::pid::Pid;
@@ -44,6 +46,12 @@ pub(super) struct Foreground {
     leftover: Option<Reader>,
     /// Tasks that read later output of processes of earlier commands.
     drains: JoinSet<()>,
+    /// The call that makes the running command a process.
+    pub detaching: Option<DetachRequest>,
+    /// The end of the command, while the rest of its output is awaited.
+    pub rest: Option<Rest>,
+    pub pace: Arc<Pace>,
+    pub spare_pipes: SparePipes,
 }
 
 /// The last kill ladder.

@@ -1,6 +1,5 @@
 //! What a session lends to its callers: everything needed to run one command. See [`mod@super::mailbox`].
 
-use super::Message;
 use super::mailbox::{Answer, Letter};
 use super::numbers::Series;
 use super::pace::Pace;
@@ -60,6 +59,17 @@ pub(super) struct Answered {
 /// How a caller waits for an answer: the shell, and how long.
 pub(super) struct Expected(Arc<Channel>, Duration);
 
+impl Expected {
+    /// Waits.
+    pub(super) fn wait(self) {
+        self.0.wait(self.1);
+    }
+}
+
+/// Messages of callers that may use the loan.
+pub(super) trait Lent: Letter<Loan = Loan, Wait = Expected, Answer = Outcome> {}
+impl<M: Letter<Loan = Loan, Wait = Expected, Answer = Outcome>> Lent for M {}
+
 impl Loan {
     /// Sends a command to the shell. `terminal`: its own, if it has one.
     pub(super) fn send(mut self, request: &ExecRequest, terminal: Option<&Terminal>) -> io::Result<Sent> {
@@ -97,7 +107,7 @@ impl Sent {
     }
 
     /// How to wait for its answer, if that may come at once and be the whole result.
-    fn expected(&self, request: &ExecRequest) -> Option<Expected> {
+    pub(super) fn expected(&self, request: &ExecRequest) -> Option<Expected> {
         let loan = self.loan.as_ref().filter(|loan| loan.is_whole)?;
         // A command that prints more than its limit is killed, even if it has just ended.
         if !request.at_once || self.stdin.is_some() || request.output_limit.is_some() {
@@ -107,7 +117,7 @@ impl Sent {
     }
 
     /// Receives its answer.
-    fn answer(&mut self, request: &mut ExecRequest) -> Answer<Message> {
+    pub(super) fn answer<M: Lent>(&mut self, request: &mut ExecRequest) -> Answer<M> {
         let Some(loan) = self.loan.take() else { return Answer::Nothing };
         match loan.shell.poll() {
             Some(Received::Reply(Reply::Done(done))) if done.id == self.id && is_whole(&done) => {
@@ -131,7 +141,7 @@ impl Sent {
     }
 
     /// Makes the result. The session keeps its own records later, from the same report.
-    fn conclude(&mut self, request: &mut ExecRequest, mut loan: Loan, done: Done) -> Answer<Message> {
+    fn conclude<M: Lent>(&mut self, request: &mut ExecRequest, mut loan: Loan, done: Done) -> Answer<M> {
         let mut outcome = Outcome {
             exit_code: Some(done.status),
             cwd: OsString::from_vec(done.cwd.clone()).into(),
@@ -168,44 +178,4 @@ const SMALL: usize = 4096;
 /// Whether a report says all about the end: no process is left that may print, and the shell goes on as it was.
 fn is_whole(done: &Done) -> bool {
     done.forks == 0 && done.signal == 0 && !done.cwd.is_empty() && (done.flags - DoneFlags::STATE_KEPT).is_empty()
-}
-
-impl Message {
-    /// Whether it is a command whose caller has the result.
-    pub(super) fn is_answered(&self) -> bool {
-        matches!(self, Self::Exec { sent: Some(sent), .. } if sent.answered.is_some())
-    }
-}
-
-impl Letter for Message {
-    type Loan = Loan;
-    type Wait = Expected;
-    type Answer = Outcome;
-
-    fn send_with(&mut self, loan: Loan) -> Option<Expected> {
-        // Only the session can open a terminal.
-        if let Self::Exec { request, sent, after: None } = self
-            && request.terminal.is_none()
-        {
-            // If the command cannot be sent, the session tries again and then refuses it.
-            *sent = loan.send(request, None).ok().map(Box::new);
-            return sent.as_ref().and_then(|sent| sent.expected(request));
-        }
-        None
-    }
-
-    fn wait(Expected(shell, patience): Expected) {
-        shell.wait(patience);
-    }
-
-    fn answer(&mut self) -> Answer<Self> {
-        match self {
-            Self::Exec { request, sent: Some(sent), .. } => sent.answer(request),
-            _ => Answer::Nothing,
-        }
-    }
-
-    fn is_sent(&self) -> bool {
-        matches!(self, Self::Exec { sent: Some(_), .. })
-    }
 }

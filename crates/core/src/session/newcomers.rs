@@ -1,6 +1,6 @@
 //! Looks, after commands, for what has appeared in the project and is not protected.
 
-use super::Session;
+use super::context::Context;
 use crate::feed::What;
 use nacre_isolation::newcomers::Newcomers;
 use nacre_protocol::confinement::ProjectFiles;
@@ -28,15 +28,15 @@ impl Looking {
     }
 }
 
-impl Session {
+impl Looking {
     /// Looks soon, and reports what has appeared. The directories may not respond, so there is one look at a time.
-    pub(super) fn look_for_newcomers(&self) {
-        let Some(Looking { newcomers, state }) = self.enclosure.looking() else { return };
+    pub(super) fn look(&self, cx: &Context) {
+        let Self { newcomers, state } = self;
         if state.swap(WANTED, Ordering::AcqRel) != IDLE {
             return;
         }
         let (newcomers, state) = (Arc::clone(newcomers), Arc::clone(state));
-        let (feed, id) = (Arc::clone(&self.config.feed), self.config.id.clone());
+        let (feed, id) = (Arc::clone(&cx.config.feed), cx.config.id.clone());
         tokio::spawn(async move {
             loop {
                 state.store(LOOKING, Ordering::Release);

@@ -5,15 +5,14 @@
 //! The shell's state machine is the same. Starting a shell succeeds immediately, a command's bash is the shell while
 //! that command runs, and there is no standby.
 
-use super::Session;
+use super::actor::Session;
 use super::calls::Call;
+use super::commands::{not_started, read_only};
+use super::engine::{PlainShell, Purpose};
 use super::foreground::{Refused, Running};
 use super::loan::Sent;
-use super::outcome::read_only;
-use super::run::not_started;
-use super::startup::HELLO;
 use super::streams::{Streams, null_streams};
-use super::timers::Timer;
+use super::timers::{HELLO, Timer};
 use crate::error::{Code, Error};
 use crate::exec::Command;
 use crate::link::Descriptor;
@@ -33,83 +32,6 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
-/// See the module.
-pub(super) struct Plain {
-    /// Whether it runs the session's commands, and not the builtin.
-    is_engine: bool,
-    state: Option<Snapshot>,
-    /// `$?`.
-    status: i32,
-    /// The running shell.
-    shell: Option<Shell>,
-}
-
-struct Shell {
-    script: OwnedFd,
-    dump: OwnedFd,
-    purpose: Purpose,
-}
-
-/// What a shell is started for.
-enum Purpose {
-    /// It writes its version instead of a dump.
-    Version,
-    /// It runs no command: its dump is the session's first state.
-    FirstState,
-    /// It runs a command, which has this scope.
-    Command(Scope),
-}
-
-impl Plain {
-    pub(super) fn new(is_engine: bool) -> Self {
-        Self { is_engine, state: None, status: 0, shell: None }
-    }
-
-    /// The state that the next shell begins with.
-    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
-        self.state.as_ref()
-    }
-
-    /// Begins with a state and `$?`.
-    pub(super) fn begin_with(&mut self, state: Snapshot, status: i32) {
-        (self.state, self.status) = (Some(state), status);
-    }
-
-    /// Whether it runs the session's commands.
-    pub(super) fn is_engine(&self) -> bool {
-        self.is_engine
-    }
-
-    /// Takes over from the builtin, which the session's bash cannot load.
-    pub(super) fn become_engine(&mut self) {
-        self.is_engine = true;
-    }
-
-    /// Whether the supervisor's reports about a shell are for it. A shell that is asked for its version is started as in
-    /// plain mode.
-    pub(super) fn takes_reports(&self) -> bool {
-        self.is_engine || self.shell.is_some()
-    }
-
-    /// Forgets the shell of a command that is a process now: what it changes does not reach the session.
-    pub(super) fn leave(&mut self) {
-        self.shell = None;
-    }
-
-    /// Forgets the shell of a supervisor that is being disconnected.
-    pub(super) fn disconnect(&mut self) {
-        self.shell = None;
-    }
-
-    /// Called when the supervisor is dead. True if the shell had read nothing of its script, so that the command has
-    /// not run. Leaves nothing to read, so the command never will.
-    pub(super) fn leave_unread(&mut self) -> bool {
-        self.shell.take().is_some_and(|shell| {
-            sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
-        })
-    }
-}
-
 /// Maximum size of a dump. A larger dump is not read, and the command's changes are lost.
 const LONGEST_DUMP: u64 = 64 << 20;
 
@@ -119,8 +41,8 @@ impl Session {
         match action {
             Action::SetUp => self.plain_set_up(),
             Action::ForkStandby { .. } => {
-                self.timers.clear(Timer::Idle);
-                self.events.push_back(Event::StandbyForked);
+                self.cx.timers.clear(Timer::Idle);
+                self.cx.events.push_back(Event::StandbyForked);
             }
             Action::ForkProcess(ticket, _) => {
                 if let Some(Call::Start(request)) = self.calls.take(ticket) {
@@ -131,7 +53,7 @@ impl Session {
             Action::SetEnv(ticket) => self.plain_set_env(ticket),
             // The host has the state.
             Action::LoseState => {}
-            Action::Promote => self.events.push_back(Event::Promoted),
+            Action::Promote => self.cx.events.push_back(Event::Promoted),
             common => self.perform_with_builtin(common),
         }
     }
@@ -160,15 +82,15 @@ impl Session {
 
     /// Gets the first state from a bash that runs nothing, which also checks that bash exists.
     pub(super) fn plain_set_up(&mut self) {
-        self.timers.clear(Timer::Hello);
-        if self.plain.state.is_some() {
-            return self.events.push_back(Event::SetUp);
+        self.cx.timers.clear(Timer::Hello);
+        if self.engine.plain.state.is_some() {
+            return self.cx.events.push_back(Event::SetUp);
         }
-        self.timers.set(Timer::Hello, Instant::now() + HELLO);
-        if self.version.is_empty() {
+        self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
+        if self.engine.version.is_empty() {
             return self.ask_version();
         }
-        let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
+        let withheld = self.cx.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let value = withheld.map(|(_, value)| value.to_string_lossy().into_owned());
         let text = value.map(|value| format!("export {WITHHELD}={}", quoted(&value))).unwrap_or_default();
         let script = plain_script::command(&Plan::default(), &Command::Text(text.into_bytes()));
@@ -202,21 +124,17 @@ impl Session {
         sys::replace_contents(&text, script)?;
         let descriptors =
             streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
-        let order = Order::Start { role: Role::Command, arguments, first_descriptor: 0, anywhere: self.has_state() };
-        self.order_with(&order, descriptors);
-        self.plain.shell = Some(Shell { script: text, dump, purpose });
+        let order =
+            Order::Start { role: Role::Command, arguments, first_descriptor: 0, anywhere: self.engine.has_state() };
+        self.supervision.order_with(&mut self.cx, &order, descriptors);
+        self.engine.plain.shell = Some(PlainShell { script: text, dump, purpose });
         Ok(())
-    }
-
-    /// Whether a shell starts with a saved state, and so in a directory that it had. Otherwise it starts in the session's.
-    pub(super) fn has_state(&self) -> bool {
-        self.plain.state.is_some() || self.recovery.has_checkpoint()
     }
 
     /// Runs a command in a new bash.
     fn plain_run(&mut self, ticket: Ticket) {
         let Some(Call::Exec(request, _)) = self.calls.take(ticket) else { return };
-        self.timers.clear(Timer::Idle);
+        self.cx.timers.clear(Timer::Idle);
         if request.terminal.is_some() {
             let message = "the session cannot give its command a terminal in plain mode: use startProcess";
             return self.not_sent(ticket, *request, Error::new(Code::TerminalUnavailable, message));
@@ -241,10 +159,10 @@ impl Session {
             Err(error) => return self.not_sent(ticket, *request, error),
         };
         let limit = self.calls.end_of_wait(ticket);
-        let sent = Sent::new(self.numbers.command(), begun, output, stdin);
+        let sent = Sent::new(self.cx.numbers.command(), begun, output, stdin);
         let command = Running::new(ticket, request, limit, sent);
         if let Some(deadline) = command.deadline() {
-            self.timers.set(Timer::Timeout(ticket), deadline);
+            self.cx.timers.set(Timer::Timeout(ticket), deadline);
         }
         self.foreground.begin(command);
     }
@@ -258,7 +176,7 @@ impl Session {
     fn isolate_plain(&mut self) -> io::Result<()> {
         self.spare_older_roots()?;
         if self.may_have_strangers() {
-            self.ask(&Order::Rotate);
+            self.supervision.ask(&mut self.cx, &Order::Rotate);
         }
         Ok(())
     }
@@ -270,25 +188,25 @@ impl Session {
         limits: [Option<u64>; 2],
         make: impl FnOnce(&Plan<'_>) -> Vec<u8>,
     ) -> Result<Vec<u8>, Error> {
-        let state = self.plain.state.as_ref().map(|state| state.with_env(env)).transpose();
+        let state = self.engine.plain.state.as_ref().map(|state| state.with_env(env)).transpose();
         let state = state.map_err(|refused| read_only(&refused))?;
-        let inherited = self.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
-        Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.plain.status, limits }))
+        let inherited = self.cx.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
+        Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.engine.plain.status, limits }))
     }
 
     /// Sets variables in the state, without a process.
     fn plain_set_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(ticket) else { return };
-        match self.plain.state.as_ref().map(|state| state.with_env(vars)) {
+        match self.engine.plain.state.as_ref().map(|state| state.with_env(vars)) {
             Some(Err(ReadOnly(name))) => {
                 self.foreground.refuse(Refused { reason: Refusal::ReadOnly, errno: 0, about: name });
-                self.events.push_back(Event::Refused(ticket));
+                self.cx.events.push_back(Event::Refused(ticket));
             }
             changed => {
-                self.plain.state = changed.and_then(Result::ok).or(self.plain.state.take());
-                self.events.push_back(Event::Done {
+                self.engine.plain.state = changed.and_then(Result::ok).or(self.engine.plain.state.take());
+                self.cx.events.push_back(Event::Done {
                     ticket,
-                    status: self.plain.status,
+                    status: self.engine.plain.status,
                     exited: false,
                     state_kept: false,
                     forked: false,
@@ -299,7 +217,7 @@ impl Session {
 
     /// Handles the end of a command's shell, or of the first one.
     fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
-        let Some(Shell { dump, purpose, .. }) = self.plain.shell.take() else { return };
+        let Some(PlainShell { dump, purpose, .. }) = self.engine.plain.shell.take() else { return };
         let bytes = read_dump(&dump);
         let (scope, is_first) = match purpose {
             Purpose::Version => return self.version_known(String::from_utf8_lossy(&bytes).into_owned()),
@@ -313,11 +231,11 @@ impl Session {
         }
         let Some(dump) = Dump::parse(&bytes) else {
             if is_first {
-                let message = format!("'{}' does not write its state down", self.config.shell.display());
+                let message = format!("'{}' does not write its state down", self.cx.config.shell.display());
                 return self.fail(Error::new(Code::SpawnFailed, message));
             }
             if self.foreground.command().is_some() {
-                self.plain.status = status;
+                self.engine.plain.status = status;
             }
             self.foreground.shell_ended(code, signal);
             return self.end_command(Event::ShellDied { unread: false }, true, true);
@@ -326,17 +244,17 @@ impl Session {
         let reason = "the new bash refuses it";
         let lost =
             dump.lost.iter().map(|(kind, name)| Lost { kind: kind.clone(), name: name.clone(), reason: reason.into() });
-        self.recovery.lose(lost);
+        self.engine.recovery.lose(lost);
         if !dump.unparsed {
-            let state = Snapshot::after(dump, self.plain.state.as_ref(), &scope);
-            self.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
-            self.plain.state = Some(state);
+            let state = Snapshot::after(dump, self.engine.plain.state.as_ref(), &scope);
+            self.cx.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
+            self.engine.plain.state = Some(state);
         }
         if is_first {
-            self.timers.clear(Timer::Hello);
-            return self.events.push_back(Event::SetUp);
+            self.cx.timers.clear(Timer::Hello);
+            return self.cx.events.push_back(Event::SetUp);
         }
-        self.plain.status = status;
+        self.engine.plain.status = status;
         if let Some(ticket) = self.take_owed() {
             let end = Event::Done { ticket, status, exited, state_kept: false, forked: true };
             self.end_command(end, true, true);
@@ -345,7 +263,7 @@ impl Session {
 
     /// Handles a failed start of a command's bash. The session continues.
     fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
-        self.plain.shell = None;
+        self.engine.plain.shell = None;
         let ticket = self.foreground.command().map(|command| command.ticket());
         let Some(command) = ticket.and_then(|ticket| self.foreground.take(ticket)) else {
             return self.start_failed(step, errno, detail);

@@ -11,7 +11,6 @@
 //! One case remains: a program of the same user opens a second socket at this address (`SO_REUSEPORT`) and closes it again
 //! between the two looks. It can then read what the caller sends, as it could read the memory of a program of its user.
 
-use super::Session;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::process::listeners::{Kernel, Listener, listeners, listeners_here};
@@ -26,7 +25,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpSocket;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 
 /// Time in which one of the listeners must take a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -84,17 +83,12 @@ struct Target {
     sockets: HashSet<Listener>,
 }
 
-impl Session {
-    /// Answers with the network of the session. Without a supervisor, nothing listens.
-    pub(super) fn network(&self, reply: oneshot::Sender<Result<Option<Network>, Error>>) {
-        let (is_own, looks) = (self.enclosure.has_network(), self.enclosure.looks());
-        let network =
-            self.supervision.last().map(|supervisor| Network { supervisor: supervisor.clone(), is_own, looks });
-        drop(reply.send(Ok(network)));
-    }
-}
-
 impl Network {
+    /// That of the processes below this supervisor. `is_own`: they have a network namespace.
+    pub(super) fn new(supervisor: PidHold, is_own: bool, looks: Arc<Looks>) -> Self {
+        Self { supervisor, is_own, looks }
+    }
+
     /// Whether the session has a network namespace, so that only a socket made there reaches it.
     pub fn is_own(&self) -> bool {
         self.is_own

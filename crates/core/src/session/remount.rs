@@ -6,39 +6,22 @@
 //! No session stays on an old mount. While a shell is being started or replaced, the change waits; from an idle session, the
 //! hold keeps everything from beginning. A session without a supervisor asks for a mount when it starts again.
 
-use super::{Hold, Message, Session};
+use super::confinement::Enclosure;
+use super::context::Context;
+use super::message::RemountReply;
+use super::shell_link::ShellLink;
+use super::standby::Standbys;
+use super::supervision::Supervision;
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
 use crate::shell::channel::Channel;
 use crate::shell::state::Shell;
-use nacre_containment::signal;
 use nacre_protocol::shell::{Request, RequestKind};
 use nacre_protocol::socket;
-use nacre_protocol::supervisor::{Order, Report};
+use nacre_protocol::supervisor::Order;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use tokio::sync::oneshot;
-
-impl Hold {
-    /// Changes the session, which is held and idle, over to this mount of its workspace, which is attached nowhere. A
-    /// session that ends, or whose supervisor dies meanwhile, has no old mount either.
-    ///
-    /// # Errors
-    /// `ENGINE_ERROR`: the session still has its old mount, and works.
-    pub fn remount(&self, mount: OwnedFd) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let done = self.ask(|id, reply| Message::Remount { id, mount, reply });
-        async move { done.await.unwrap_or(Ok(())) }
-    }
-
-    /// Ends the supervisor of the session, which is held and idle. The session starts again with its state, on the mount that
-    /// is handed out then.
-    pub fn start_again(&self) {
-        self.send(|id| Message::StartAgain { id });
-    }
-}
-
-pub(super) type RemountReply = oneshot::Sender<Result<(), Error>>;
 
 /// See the module.
 #[derive(Default)]
@@ -66,78 +49,57 @@ impl Remount {
         }
     }
 
-    fn end(&mut self, outcome: Result<(), Error>) {
+    /// Handles the supervisor's answer.
+    pub(super) fn end(&mut self, outcome: Result<(), Error>) {
         if let Self::Ordered(reply) = std::mem::take(self) {
             let _ = reply.send(outcome);
         }
     }
-}
 
-impl Session {
     /// Changes over for the hold in effect, as soon as that is possible.
-    pub(super) fn remount(&mut self, id: u64, mount: OwnedFd, reply: RemountReply) {
-        if self.is_held_by(id) && self.closing.is_none() {
-            self.remount = Remount::Due(id, mount, reply);
-        } else {
-            let _ = reply.send(Err(self.not_remounted("it is not held")));
-        }
+    pub(super) fn begin(&mut self, hold: u64, mount: OwnedFd, reply: RemountReply) {
+        *self = Self::Due(hold, mount, reply);
     }
 
-    /// Ends the supervisor for the hold in effect.
-    pub(super) fn start_again(&mut self, id: u64) {
-        if let Some(pid) = self.supervision.pid().filter(|_| self.is_held_by(id)) {
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the session starts again, because it cannot change over to another mount");
-            let _ = signal::send_to_child(pid, libc::SIGKILL);
-        }
-        self.enclosure.drop_unused_mount();
-    }
-
-    /// Orders the supervisor to change over if that is due.
-    pub(super) fn remount_if_due(&mut self) {
+    /// Orders the supervisor to change over if that is due. No fork is awaited.
+    pub(super) fn order_if_due(
+        &mut self,
+        cx: &mut Context,
+        shell: Shell,
+        (link, standbys): (&ShellLink, &Standbys),
+        supervision: &mut Supervision,
+        enclosure: &mut Enclosure,
+    ) {
         // A shell that a trap has taken its channel from is about to open another.
-        let is_reachable = self.shell.pid().is_none() || self.shell.channel().is_some();
-        let is_settled = matches!(self.state.shell, Shell::Idle | Shell::Absent | Shell::Terminated(_)) && is_reachable;
-        if !matches!(self.remount, Remount::Due(..)) || !is_settled || self.awaits_forks() {
+        let is_reachable = link.pid().is_none() || link.channel().is_some();
+        let is_settled = matches!(shell, Shell::Idle | Shell::Absent | Shell::Terminated(_)) && is_reachable;
+        if !matches!(self, Self::Due(..)) || !is_settled {
             return;
         }
-        let Remount::Due(_, mount, reply) = std::mem::take(&mut self.remount) else { return };
-        let outcome = if self.supervision.is_connected() {
-            match self.order_remount(mount) {
-                Ok(()) => return self.remount = Remount::Ordered(reply),
-                Err(error) => Err(self.not_remounted(&error.to_string())),
+        let Self::Due(_, mount, reply) = std::mem::take(self) else { return };
+        let outcome = if supervision.is_connected() {
+            let shells = [link.channel().map(Arc::as_ref), standbys.channel()];
+            match shells.into_iter().flatten().map(reenter).collect::<io::Result<Vec<OwnedFd>>>() {
+                Ok(asked) => {
+                    let descriptors = [mount].into_iter().chain(asked).map(Descriptor::from).collect();
+                    supervision.ask_with(cx, &Order::Remount, descriptors);
+                    return *self = Self::Ordered(reply);
+                }
+                Err(error) => Err(not_remounted(cx, &error.to_string())),
             }
         } else {
-            self.enclosure.drop_unused_mount();
+            enclosure.drop_unused_mount();
             Ok(())
         };
         let _ = reply.send(outcome);
     }
+}
 
-    fn order_remount(&mut self, mount: OwnedFd) -> io::Result<()> {
-        let shells = [self.shell.channel().map(Arc::as_ref), self.standbys.channel()];
-        let asked = shells.into_iter().flatten().map(reenter).collect::<io::Result<Vec<OwnedFd>>>()?;
-        let descriptors = [mount].into_iter().chain(asked).map(Descriptor::from).collect();
-        self.ask_with(&Order::Remount, descriptors);
-        Ok(())
-    }
-
-    /// Handles the supervisor's answer.
-    pub(super) fn remount_report(&mut self, report: Report) {
-        let outcome = match report {
-            Report::NotRemounted { problem } => Err(self.not_remounted(&problem)),
-            _ => {
-                self.files.remounted();
-                Ok(())
-            }
-        };
-        self.remount.end(outcome);
-    }
-
-    fn not_remounted(&self, problem: &str) -> Error {
-        let id = &self.config.id;
-        let message = format!("session '{id}' cannot change over to another mount of the workspace: {problem}");
-        Error::new(Code::EngineError, message)
-    }
+/// The error of a session that stays on its mount.
+pub(super) fn not_remounted(cx: &Context, problem: &str) -> Error {
+    let id = &cx.config.id;
+    let message = format!("session '{id}' cannot change over to another mount of the workspace: {problem}");
+    Error::new(Code::EngineError, message)
 }
 
 /// Asks a shell to enter its directory again. Returns the socket for the supervisor.

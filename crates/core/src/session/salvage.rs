@@ -4,9 +4,9 @@
 //! writes the state to a file. Then everything that belongs to the session is killed, awaited and, if no other process
 //! does it, reaped.
 
-use super::Internal;
 use super::background::Lost;
-use super::save;
+use super::internal::Internal;
+use super::saved;
 use crate::shell::channel::Channel;
 use crate::supervisor::PidHold;
 use crate::sys;
@@ -79,7 +79,7 @@ pub(super) fn start(
 ) {
     tokio::spawn(async move {
         let saved = match &standby {
-            Some((channel, _)) => match save::ask(channel, u64::MAX, 0) {
+            Some((channel, _)) => match saved::ask(channel, u64::MAX, 0) {
                 Ok(asked) => asked.read().await,
                 Err(_) => None,
             },

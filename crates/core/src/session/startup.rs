@@ -1,61 +1,94 @@
-//! Starts a working shell: supervisor, shell, handshake, setup.
+//! Starts a working shell (supervisor, shell, handshake, setup), and the standby that replaces it when it dies.
 
-use super::Session;
+use super::actor::Session;
+use super::config::{Config, Isolated};
 use super::streams::null_streams;
-use super::timers::Timer;
+use super::timers::{HELLO, Timer};
 use crate::capabilities;
 use crate::error::{Code, Error};
-use crate::shell::channel::Channel;
-use crate::shell::event::Event;
+use crate::link::Descriptor;
+use crate::shell::channel::{Channel, Received};
+use crate::shell::event::{Event, Source};
 use crate::shell::state::Shell;
 use crate::shell::{launch, listener};
-use crate::supervisor::{Supervisor, WITHHELD};
+use crate::supervisor::{Launch, Supervisor, WITHHELD};
 use nacre_containment::cgroup::Group;
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time limit for a shell's handshake, and for its set-up.
-pub(super) const HELLO: Duration = Duration::from_secs(20);
+/// Idle time after which a standby is forked, so that a burst of commands does not pay for warming it.
+const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
+/// Time after a failed fork during which no standby is forked.
+const FORK_PAUSE: Duration = Duration::from_secs(1);
+/// Time limit for a standby to become the shell. It takes less than a millisecond, unless something stops the standby.
+const PROMOTION: Duration = Duration::from_secs(5);
 
 impl Session {
     pub(super) fn start_session(&mut self) {
-        self.failure = None;
-        if self.decides_isolation() {
+        self.engine.failure = None;
+        if self.enclosure.decides(&mut self.cx) {
             return;
         }
         self.abandon_supervisor();
         self.forget_spare_group();
         let number = self.supervision.next_number();
-        let group = self.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
-        let mark = self.config.marks.next();
-        match Supervisor::start(&self.config, group.as_ref(), mark) {
+        let group =
+            self.cx.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
+        let mark = self.cx.config.marks.next();
+        let Config { supervisor, cwd, shell, env, user, limits, .. } = &self.cx.config;
+        let launch = Launch {
+            program: supervisor,
+            cwd,
+            shell,
+            env,
+            user: user.as_ref().map(|user| &user.run_as),
+            limits: *limits,
+            group: group.as_ref(),
+            mark,
+        };
+        match Supervisor::start(launch) {
             Ok(supervisor) => {
-                tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
+                tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, supervisor = %supervisor.pid(), "started a supervisor");
                 self.supervision.begin(supervisor, group, mark);
-                match self.confine() {
-                    Ok(()) => self.start_shell(self.recovery.has_checkpoint()),
-                    Err(error) => self.fail(spawn_failed("write the session's rules", &error)),
+                match self.enclosure.confine(&mut self.cx, &self.supervision) {
+                    Ok(()) => self.start_shell(self.engine.recovery.has_checkpoint()),
+                    Err(error) => self.fail(Error::cannot("write the session's rules", &error)),
                 }
             }
             Err(error) => {
-                self.fail(spawn_failed(&format!("run {}", self.config.supervisor.display()), &error));
+                self.fail(Error::cannot(&format!("run {}", self.cx.config.supervisor.display()), &error));
             }
+        }
+    }
+
+    /// Handles the decision how the session is confined, unless the session has given up meanwhile.
+    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<Isolated, Error>) {
+        if self.state.shell != Shell::Starting || !self.enclosure.awaits(decision) {
+            return;
+        }
+        match decided {
+            Ok(isolated) => {
+                self.enclosure.decided(&mut self.cx, isolated);
+                self.start_session();
+            }
+            Err(error) => self.fail(error),
         }
     }
 
     /// Starts the shell; `anywhere`: in `/` if its directory cannot be entered.
     pub(super) fn start_shell(&mut self, anywhere: bool) {
-        if self.plain.is_engine() {
-            return self.events.push_back(Event::Hello);
+        if self.engine.plain.is_engine() {
+            return self.cx.events.push_back(Event::Hello);
         }
         let opened =
             Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs.into(), launch::object()?.into()])));
         let (channel, descriptors) = match opened {
             Ok(opened) => opened,
-            Err(error) => return self.fail(spawn_failed("open the shell's channel", &error)),
+            Err(error) => return self.fail(Error::cannot("open the shell's channel", &error)),
         };
         self.shell.open(channel);
         let order = Order::Start {
@@ -64,8 +97,8 @@ impl Session {
             first_descriptor: launch::FIRST_DESCRIPTOR,
             anywhere,
         };
-        self.order_with(&order, descriptors);
-        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        self.supervision.order_with(&mut self.cx, &order, descriptors);
+        self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
     }
 
     pub(super) fn start_failed(&mut self, step: StartStep, errno: i32, detail: &str) {
@@ -75,15 +108,15 @@ impl Session {
     /// The error for a bash that cannot be started.
     pub(super) fn start_error(&self, step: StartStep, errno: i32, detail: &str) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
-        let shell = self.config.shell.display();
-        let cwd = self.config.cwd.display();
+        let shell = self.cx.config.shell.display();
+        let cwd = self.cx.config.cwd.display();
         match step {
             StartStep::Prepare if errno == libc::ETIMEDOUT => {
                 let paths = format!("the working directory '{cwd}', the shell {shell} or a path of the isolation");
                 Error::new(Code::SpawnFailed, format!("cannot start the shell: {paths} does not respond"))
             }
-            StartStep::Isolation => self.isolation_error(errno, detail),
-            StartStep::Cwd => Error::cwd(&self.config.cwd, errno),
+            StartStep::Isolation => self.enclosure.error(errno, detail),
+            StartStep::Cwd => Error::cwd(&self.cx.config.cwd, errno),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
                 Error::new(Code::LimitUnsupported, message)
@@ -97,20 +130,20 @@ impl Session {
 
     /// Handles the end of a supervisor before its setup. If no later attempt succeeds, the call fails with this reason.
     pub(super) fn supervisor_complained(&mut self, complaint: &str) {
-        let supervisor = self.config.supervisor.display();
+        let supervisor = self.cx.config.supervisor.display();
         let message = format!("the supervisor {supervisor} ended before it could start the shell: {complaint}");
-        self.failure = Some(Error::new(Code::SpawnFailed, message));
+        self.engine.failure = Some(Error::new(Code::SpawnFailed, message));
     }
 
     /// Gives up the start. A session that is being closed waits for its supervisor's end instead.
     pub(super) fn fail(&mut self, error: Error) {
-        self.failure = Some(error);
+        self.engine.failure = Some(error);
         if self.state.shell == Shell::Closing {
             return;
         }
         self.abandon_supervisor();
-        self.timers.clear(Timer::Hello);
-        self.events.push_back(Event::StartFailed);
+        self.cx.timers.clear(Timer::Hello);
+        self.cx.events.push_back(Event::StartFailed);
     }
 
     /// Drops the supervisor, if there is one. It ends with the link, and everything below it.
@@ -122,10 +155,10 @@ impl Session {
 
     pub(super) fn hello_overdue(&mut self) {
         if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
-            let shell = self.config.shell.display();
+            let shell = self.cx.config.shell.display();
             let seconds = HELLO.as_secs();
             let message = if self.supervision.is_silent() {
-                let supervisor = self.config.supervisor.display();
+                let supervisor = self.cx.config.supervisor.display();
                 format!(
                     "the supervisor {supervisor} has not answered within {seconds} s: check with `nacre doctor` what this \
                      system lacks, and that nothing stops or traces the process"
@@ -142,21 +175,21 @@ impl Session {
         if !matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             return;
         }
-        match capabilities::check_version(&self.config.shell, &version) {
+        match capabilities::check_version(&self.cx.config.shell, &version) {
             Err(error) => self.fail(error.into()),
-            Ok(()) if !self.plain.is_engine() => {
+            Ok(()) if !self.engine.plain.is_engine() => {
                 tracing::warn!(
-                    log = self.config.log.id(),
-                    session = %self.config.id,
+                    log = self.cx.config.log.id(),
+                    session = %self.cx.config.id,
                     "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
-                self.version = version;
-                self.plain.become_engine();
+                self.engine.version = version;
+                self.engine.plain.become_engine();
                 self.shell.close();
                 self.start_shell(false);
             }
             Ok(()) => {
-                self.version = version;
+                self.engine.version = version;
                 self.plain_set_up();
             }
         }
@@ -164,14 +197,14 @@ impl Session {
 
     pub(super) fn set_up_ended(&mut self) {
         self.shell.set_up(false);
-        self.timers.clear(Timer::Hello);
+        self.cx.timers.clear(Timer::Hello);
     }
 
     pub(super) fn set_up(&mut self) {
-        let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
+        let withheld = self.cx.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let env =
             withheld.map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat());
-        let request = match (self.recovery.next_checkpoint(), &env) {
+        let request = match (self.engine.recovery.next_checkpoint(), &env) {
             (Some(text), _) => {
                 Some((Request { text, ..Request::new(RequestKind::Restore, self.foreground.status()) }, Ok(Vec::new())))
             }
@@ -185,7 +218,7 @@ impl Session {
         let name = listener::name().unwrap_or_default().as_bytes();
         // A dead shell needs no set-up: its death is being reported.
         let Some(shell) = self.shell.channel().cloned() else { return };
-        self.timers.clear(Timer::Hello);
+        self.cx.timers.clear(Timer::Hello);
         let send = || {
             shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
             if let Some((request, streams)) = request {
@@ -194,18 +227,158 @@ impl Session {
             Ok::<(), io::Error>(())
         };
         if let Err(error) = send() {
-            return self.fail(spawn_failed("set the shell up", &error));
+            return self.fail(Error::cannot("set the shell up", &error));
         }
         self.shell.set_up(has_request);
         if has_request {
-            self.recovery.attempted();
-            self.timers.set(Timer::Hello, Instant::now() + HELLO);
+            self.engine.recovery.attempted();
+            self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
         } else {
-            self.events.push_back(Event::SetUp);
+            self.cx.events.push_back(Event::SetUp);
         }
     }
-}
 
-pub(super) fn spawn_failed(doing: &str, error: &io::Error) -> Error {
-    Error::new(Code::SpawnFailed, format!("cannot {doing}: {error}"))
+    pub(super) fn fork_standby(&mut self, command_follows: bool) {
+        self.cx.timers.clear(Timer::Idle);
+        // The shell is dead, and the supervisor has not reported it yet. The request goes to the next shell.
+        let Some(shell) = self.shell.channel().cloned() else { return };
+        let id = self.cx.numbers.next();
+        let mut flags = RequestFlags::STANDBY;
+        if command_follows {
+            flags |= RequestFlags::NO_WARM;
+        }
+        let group = self.supervision.make_group(&self.cx, &format!("s-{id}"));
+        let forked = Channel::pair().and_then(|(channel, theirs)| {
+            let directory = group.as_deref().map(crate::sys::open_directory).transpose()?;
+            if directory.is_some() {
+                flags |= RequestFlags::GROUP;
+            }
+            shell.send(
+                &Request { flags, fork_key: self.cx.numbers.fork_key(), ..Request::new(RequestKind::Fork, id) },
+                [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
+            )?;
+            Ok(channel)
+        });
+        match forked {
+            Ok(channel) => {
+                self.standbys.expect(id, channel, group);
+                self.expect_forks();
+            }
+            Err(error) => self.standby_failed(&error.to_string(), group),
+        }
+    }
+
+    /// Handles the report of a fork or its failure, for the standby or a process.
+    pub(super) fn forked(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
+        self.take_fork(id, result, flags);
+        self.expect_forks();
+    }
+
+    fn take_fork(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
+        let placed = flags.contains(ForkedFlags::PLACED);
+        let child = result.map(|pid| self.enclosure.outside(pid.cast_signed(), self.supervision.pid()));
+        let Some((channel, group)) = self.standbys.arrives(id) else {
+            return self.process_forked(id, child, placed);
+        };
+        let pid = match child {
+            Ok(Some(pid)) => pid,
+            Ok(None) => return self.standby_failed("an invalid pid", group),
+            Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
+        };
+        channel.set_owner(pid);
+        listener::expect(pid, self.cx.reconnects.clone());
+        let group = group.filter(|path| placed || std::fs::remove_dir(path).is_err());
+        let group = group.filter(|_| placed).map(|path| path.display().to_string());
+        self.supervision.order(&mut self.cx, &Order::Standby { pid, group });
+        self.retire_standby();
+        self.standbys.begin(channel, pid);
+        self.cx.events.push_back(Event::StandbyForked);
+    }
+
+    /// Releases the standby that is being replaced. Its finished forks are kept, and pending forks move to the next
+    /// standby.
+    fn retire_standby(&mut self) {
+        while let Some(Received::Reply(Reply::Forked { id, result, flags })) =
+            self.standbys.channel().and_then(Channel::poll)
+        {
+            self.forked(id, result, flags);
+        }
+        self.standbys.retire().into_iter().for_each(listener::forget);
+        self.source_gone(Source::Standby);
+    }
+
+    pub(super) fn handle_standby_report(&mut self, received: Received) {
+        match received {
+            Received::Closed { .. } => self.lose_standby(),
+            Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
+            Received::Reply(_) => {}
+        }
+    }
+
+    pub(super) fn lose_standby(&mut self) {
+        if let Some((_, pid)) = self.standbys.take() {
+            if self.state.shell != Shell::Closing {
+                tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, %pid, "the standby died");
+            }
+            listener::forget(pid);
+            self.cx.events.push_back(Event::StandbyDied);
+        }
+        self.source_gone(Source::Standby);
+    }
+
+    pub(super) fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
+        tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, reason, "no standby can be forked");
+        if let Some(group) = group {
+            let _ = std::fs::remove_dir(group);
+        }
+        self.cx.timers.set(Timer::ForkPauseOver, Instant::now() + FORK_PAUSE);
+        self.cx.events.push_back(Event::ForkFailed);
+    }
+
+    /// Called after an event: schedules a standby for when the session stays idle.
+    pub(super) fn schedule_standby(&mut self) {
+        if !self.state.lacks_standby() {
+            self.cx.timers.clear(Timer::Idle);
+        } else if !self.cx.timers.is_set(Timer::Idle) {
+            self.cx.timers.set(Timer::Idle, Instant::now() + IDLE_BEFORE_STANDBY);
+        }
+    }
+
+    pub(super) fn promote(&mut self) {
+        tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the shell died; its standby takes over");
+        if self.standbys.pid().is_some() {
+            self.supervision.ask(&mut self.cx, &Order::Promote);
+        }
+        self.use_standby();
+    }
+
+    /// Makes the standby, which the supervisor has been ordered to promote, the shell.
+    pub(super) fn use_standby(&mut self) {
+        self.supervision.forget_foreground_group();
+        let Some((channel, pid)) = self.standbys.take() else {
+            // In plain mode, the host has the state.
+            let is_plain = self.engine.plain.is_engine();
+            return self.cx.events.push_back(if is_plain {
+                Event::Promoted
+            } else {
+                Event::ShellDied { unread: false }
+            });
+        };
+        let sent =
+            channel.send(&Request { ..Request::new(RequestKind::Promote, self.foreground.status()) }, Vec::new());
+        self.standby_promoted();
+        self.shell.promote(channel, pid);
+        if sent.is_err() {
+            self.supervision.order(&mut self.cx, &Order::KillShell);
+        }
+        self.cx.timers.set(Timer::Promotion, Instant::now() + PROMOTION);
+    }
+
+    /// Kills a standby that does not become the shell. A new shell with the last checkpoint follows.
+    pub(super) fn promotion_overdue(&mut self) {
+        if self.state.shell == Shell::Promoting {
+            tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the standby does not take over and is killed");
+            self.supervision.order(&mut self.cx, &Order::KillShell);
+        }
+    }
 }

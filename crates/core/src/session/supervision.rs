@@ -1,10 +1,11 @@
 //! The session's supervisor: orders, overdue reports, and the hold on its pid.
 
-use super::Session;
+use super::context::Context;
 use super::salvage::{self, Remains};
 use super::timers::Timer;
+use crate::error::Error;
 use crate::link::Descriptor;
-use crate::shell::state::Shell;
+use crate::process::SessionStats;
 use crate::supervisor::{PidHold, Supervisor};
 use nacre_containment::cgroup::Group;
 use nacre_containment::ladder::UNKILLABLE;
@@ -15,6 +16,7 @@ use nacre_protocol::supervisor::{ForegroundGroup, Order, Report};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -127,12 +129,6 @@ impl Supervision {
         self.last = None;
     }
 
-    fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
-        if let Some(supervisor) = &self.supervisor {
-            supervisor.order_with(order, descriptors);
-        }
-    }
-
     /// Records that the supervisor has reported, so it is alive and not stopped.
     pub(super) fn has_reported(&mut self) {
         self.owes_report = false;
@@ -185,70 +181,85 @@ impl Supervision {
             None => std::future::pending().await,
         }
     }
-}
 
-impl Session {
-    /// Takes the foreground group from a report. Returns false for a report about another shell than the present one: the
-    /// supervisor sent it before it read that another process becomes the shell.
-    pub(super) fn use_foreground_group(&mut self, ForegroundGroup { shell, directory }: ForegroundGroup) -> bool {
-        let is_present = shell == self.shell.pid();
-        if is_present {
-            self.supervision.set_foreground_group(directory);
+    /// Sends an order, and looks a while later whether the supervisor was stopped.
+    pub(super) fn order(&self, cx: &mut Context, order: &Order) {
+        self.order_with(cx, order, Vec::new());
+    }
+
+    pub(super) fn order_with(&self, cx: &mut Context, order: &Order, descriptors: Vec<Descriptor>) {
+        if let Some(supervisor) = &self.supervisor {
+            supervisor.order_with(order, descriptors);
         }
-        is_present
-    }
-
-    pub(super) fn order(&mut self, order: &Order) {
-        self.order_with(order, Vec::new());
-    }
-
-    pub(super) fn order_with(&mut self, order: &Order, descriptors: Vec<Descriptor>) {
-        self.supervision.order_with(order, descriptors);
-        if !self.timers.is_set(Timer::Supervisor) {
-            self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
+        if !cx.timers.is_set(Timer::Supervisor) {
+            cx.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
         }
     }
 
     /// Sends an order that needs a reply, and checks the supervisor if no reply arrives.
-    pub(super) fn ask(&mut self, order: &Order) {
-        self.ask_with(order, Vec::new());
+    pub(super) fn ask(&mut self, cx: &mut Context, order: &Order) {
+        self.ask_with(cx, order, Vec::new());
     }
 
-    pub(super) fn ask_with(&mut self, order: &Order, descriptors: Vec<Descriptor>) {
-        self.order_with(order, descriptors);
-        self.await_report(ANSWER);
+    pub(super) fn ask_with(&mut self, cx: &mut Context, order: &Order, descriptors: Vec<Descriptor>) {
+        self.order_with(cx, order, descriptors);
+        self.await_report(cx, ANSWER);
     }
 
     /// Expects a report of the supervisor within this time, and checks the supervisor if none arrives.
-    pub(super) fn await_report(&mut self, limit: Duration) {
-        self.supervision.owes_report = true;
-        self.timers.set(Timer::Supervisor, Instant::now() + limit);
+    pub(super) fn await_report(&mut self, cx: &mut Context, limit: Duration) {
+        self.owes_report = true;
+        cx.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
     /// Expects the end of the session. If no supervisor has ever reported, nothing was started that needs time.
-    pub(super) fn await_ending(&mut self, grace: Duration) {
-        let limit = if self.supervision.has_answered { grace + UNKILLABLE + ENDING } else { ENDING };
-        self.timers.set(Timer::Closing, Instant::now() + limit);
-    }
-
-    /// The supervisor does not end the session, so the host does.
-    pub(super) fn closing_overdue(&mut self) {
-        if self.state.shell == Shell::Closing && self.supervision.is_connected() {
-            tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor does not end the session and is killed");
-            self.supervisor_gone();
-        }
+    pub(super) fn await_ending(&self, cx: &mut Context, grace: Duration) {
+        let limit = if self.has_answered { grace + UNKILLABLE + ENDING } else { ENDING };
+        cx.timers.set(Timer::Closing, Instant::now() + limit);
     }
 
     /// Checks a supervisor some time after an order, and continues it if it was stopped: it would obey none. While its report
     /// is overdue, it is checked again.
-    pub(super) fn check_supervisor(&mut self) {
-        let Some(pid) = self.supervision.pid() else { return };
+    pub(super) fn check(&self, cx: &mut Context) {
+        let Some(pid) = self.pid() else { return };
         if Stat::read(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't')) {
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");
+            tracing::warn!(log = cx.config.log.id(), session = %cx.config.id, "the supervisor was stopped and is continued");
             let _ = signal::send_to_child(pid, libc::SIGCONT);
         }
-        if self.supervision.owes_report {
-            self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
+        if self.owes_report {
+            cx.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
         }
+    }
+
+    /// Takes the foreground group of this shell from a report. Returns false for a report about another shell: the supervisor
+    /// sent it before it read that another process becomes the shell.
+    pub(super) fn use_foreground_group(&mut self, present: Option<Pid>, group: ForegroundGroup) -> bool {
+        let is_present = group.shell == present;
+        if is_present {
+            self.set_foreground_group(group.directory);
+        }
+        is_present
+    }
+
+    /// Answers with the resource usage of the session, beside whatever it does. Without a supervisor it is 0.
+    pub(super) fn read_stats(&self, reply: oneshot::Sender<Result<SessionStats, Error>>) {
+        let Some(supervisor) = self.last().cloned() else {
+            return drop(reply.send(Ok(SessionStats { sessions: 1, ..SessionStats::default() })));
+        };
+        let group = self.session_group().cloned();
+        tokio::spawn(async move {
+            let stats = SessionStats::of(supervisor.pid(), group).await;
+            drop((supervisor, reply.send(stats)));
+        });
+    }
+
+    /// Creates a group inside the session's group, in which a fork starts.
+    pub(super) fn make_group(&self, cx: &Context, name: &str) -> Option<PathBuf> {
+        // A shell of another user must not choose its children's groups: the supervisor moves them.
+        if cx.config.user.is_some() {
+            return None;
+        }
+        let group = Group::create(self.session_group()?.path(), name).ok()?;
+        Some(group.path().to_path_buf())
     }
 }

@@ -4,6 +4,9 @@ use crate::shell::state::Ticket;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Time limit for a shell's handshake, and for its set-up.
+pub(super) const HELLO: Duration = Duration::from_secs(20);
+
 /// A timer that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {

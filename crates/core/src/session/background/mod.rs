@@ -1,5 +1,6 @@
 //! The background processes of a session: a pure machine decides, and `perform.rs` acts on its effects.
 
+mod detached;
 mod machine;
 mod perform;
 
@@ -14,6 +15,7 @@ use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
 use crate::shell::channel::Channel;
 use crate::shell::event::Source;
+use detached::Detached;
 use machine::Machine;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Order;
@@ -37,6 +39,8 @@ pub(super) struct Background {
     kill_orders: u64,
     /// An empty group for the next process.
     spare_group: Option<PathBuf>,
+    /// Those that were commands.
+    pub detached: Detached,
 }
 
 impl Background {

@@ -1,25 +1,27 @@
 //! Performs what the machine decides: forks processes, sends their commands, and answers their callers.
 
+use super::detached::{DetachedCommand, DetachedEnd, await_end, carry_on};
 use super::machine::{Effect, Event, Key, Why};
 use super::{Lost, Start};
 use crate::error::{Code, Error};
-use crate::exec::{Input, KillPolicy};
+use crate::exec::{Input, KillPolicy, KilledBy, Outcome};
+use crate::feed::What;
 use crate::link::Descriptor;
 use crate::process::pump::Status;
-use crate::process::{self, StartRequest};
-use crate::session::Internal;
-use crate::session::Session;
+use crate::process::{self, Birth, DetachRequest, Process, StartRequest, end_after};
+use crate::session::actor::Session;
 use crate::session::calls::Call;
-use crate::session::foreground::Refused;
-use crate::session::outcome::no_fork;
+use crate::session::commands::no_fork;
+use crate::session::foreground::{Refused, Running};
+use crate::session::internal::Internal;
 use crate::session::plain::first_letter;
 use crate::session::stdin::{self, StdinEnd};
 use crate::session::streams::{Streams, env_of, text_of};
 use crate::session::timers::Timer;
 use crate::shell::channel::{Channel, Received};
-use crate::shell::event::Source;
+use crate::shell::event::{self, Source};
 use crate::shell::plain_script;
-use crate::shell::state::Work;
+use crate::shell::state::{Ticket, Work};
 use crate::supervisor::PidHold;
 use crate::sys;
 use nacre_containment::cgroup::Group;
@@ -27,10 +29,11 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::tree::{MARK, Tree};
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
-use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
+use nacre_protocol::supervisor::{Asked, Order, Report, Role, StartStep};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -55,7 +58,7 @@ impl Session {
         match effect {
             Effect::Adopt(key) => {
                 let order = self.background.starts.get_mut(&key).and_then(|start| start.adopt.take());
-                order.iter().for_each(|order| self.ask(order));
+                order.iter().for_each(|order| self.supervision.ask(&mut self.cx, order));
             }
             Effect::Prepare(key) => return self.prepare_process(key),
             Effect::Begin { key, settled } => self.begin_process(key, settled),
@@ -88,9 +91,11 @@ impl Session {
                     }
                 }
             }
-            Effect::Kill(key) => self.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 }),
+            Effect::Kill(key) => self
+                .supervision
+                .order(&mut self.cx, &Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 }),
             Effect::End(key, status) => self.background.end(key, status),
-            Effect::Defect(event) => self.defect(&format_args!("{event:?} of a background process")),
+            Effect::Defect(event) => self.cx.defect(&format_args!("{event:?} of a background process")),
         }
         None
     }
@@ -113,17 +118,17 @@ impl Session {
             Why::NoFork => no_fork(),
             Why::Killed => Error::new(Code::SpawnFailed, format!("process '{id}' was killed before it had begun")),
             Why::Failed => Error::new(Code::EngineError, format!("process '{id}' cannot be started")),
-            Why::Closing => self.ended_error(),
+            Why::Closing => self.cx.ended_error(),
         }
     }
 
     /// Starts a process from the shell or from the standby; `None` in plain mode.
     pub(in crate::session) fn start_process(&mut self, request: StartRequest, source: Option<Source>) {
         if request.process.is_doomed() {
-            return request.refuse(self.ended_error());
+            return request.refuse(self.cx.ended_error());
         }
         // Keys of processes and numbers of requests form one sequence, so a number identifies a fork.
-        let key = self.numbers.next();
+        let key = self.cx.numbers.next();
         let mut start = Start::new(request);
         let asked = match source {
             Some(source) => self.ask_for_fork(key, &mut start, source).map(|()| Event::Asked(key, source)),
@@ -148,7 +153,7 @@ impl Session {
         }
         // Another program may have removed the empty group.
         let spare = self.background.spare_group.take().filter(|group| group.is_dir());
-        start.group = spare.or_else(|| self.make_group(&format!("b-{key}")));
+        start.group = spare.or_else(|| self.supervision.make_group(&self.cx, &format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
         if start.request.new.terminal.is_some() {
             flags |= RequestFlags::TERMINAL;
@@ -161,7 +166,7 @@ impl Session {
             }
             let from = if source == Source::Shell { shell.as_deref() } else { self.standbys.channel() };
             from.ok_or(io::ErrorKind::NotConnected)?.send(
-                &Request { flags, fork_key: self.numbers.fork_key(), ..Request::new(RequestKind::Fork, key) },
+                &Request { flags, fork_key: self.cx.numbers.fork_key(), ..Request::new(RequestKind::Fork, key) },
                 [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
             )?;
             Ok(channel)
@@ -184,7 +189,7 @@ impl Session {
             role,
             arguments: plain_script::process_arguments(),
             first_descriptor: 0,
-            anywhere: self.has_state(),
+            anywhere: self.engine.has_state(),
         };
         let mut launch = || {
             let text = sys::memory_file()?;
@@ -192,7 +197,11 @@ impl Session {
             let (ready, theirs) = sys::pipe()?;
             sys::set_nonblocking(&ready)?;
             let streams = self.open_streams(start)?;
-            self.order_with(&order, streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect());
+            self.supervision.order_with(
+                &mut self.cx,
+                &order,
+                streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect(),
+            );
             start.ready = Some(ready);
             Ok(())
         };
@@ -202,8 +211,8 @@ impl Session {
     /// Creates the group for the next process in advance.
     pub(in crate::session) fn make_spare_group(&mut self) {
         if self.background.spare_group.is_none() && self.shell.channel().is_some() {
-            let number = self.numbers.next();
-            self.background.spare_group = self.make_group(&format!("b-{number}"));
+            let number = self.cx.numbers.next();
+            self.background.spare_group = self.supervision.make_group(&self.cx, &format!("b-{number}"));
         }
     }
 
@@ -299,10 +308,10 @@ impl Session {
         } else {
             self.background.starts.insert(key, start);
         }
-        adopt.iter().for_each(|adopt| self.ask(adopt));
+        adopt.iter().for_each(|adopt| self.supervision.ask(&mut self.cx, adopt));
         self.kill_if_doomed(key, &process);
-        if self.config.group.is_some() {
-            self.timers.set(Timer::SpareGroup, Instant::now() + SPARE_GROUP);
+        if self.cx.config.group.is_some() {
+            self.cx.timers.set(Timer::SpareGroup, Instant::now() + SPARE_GROUP);
         }
         if let (Some(message), Some(channel)) = (message, channel) {
             channel.post(message);
@@ -312,7 +321,7 @@ impl Session {
 
     /// Reports the beginning of a process when it is known.
     fn report_later(&self, key: Key, received: impl Future<Output = Received> + Send + 'static) {
-        let internal = self.internal.clone();
+        let internal = self.cx.internal.clone();
         tokio::spawn(async move {
             let received = received.await;
             let _ = internal.send(Internal::Process(key, received));
@@ -334,11 +343,11 @@ impl Session {
     }
 
     /// Completes the start of a process.
-    fn settle_process(&mut self, key: Key, start: Start) -> Arc<process::Process> {
+    fn settle_process(&mut self, key: Key, start: Start) -> Arc<Process> {
         let Start { request, mut output, stdin, terminal, tree, .. } = start;
         if let Err(error) = output.watch() {
             // A pipe that cannot be watched is closed, which ends a process that writes to it.
-            tracing::warn!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, "the output of a process cannot be read: {error}");
+            tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %request.process.id, "the output of a process cannot be read: {error}");
         }
         let end = self.background.receive_end(key);
         let process = Arc::clone(&request.process);
@@ -353,18 +362,18 @@ impl Session {
             feed_until_end(end, request.new.input, &process);
         }
         if let Some(tree) = tree {
-            tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %process.id, pid = %tree.root.pid, "process started");
-            process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
+            tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %process.id, pid = %tree.root.pid, "process started");
+            process.born(key, Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
         }
         if let Some(timeout) = request.new.timeout {
-            process::end_after(Arc::clone(&process), timeout, request.new.kill);
+            end_after(Arc::clone(&process), timeout, request.new.kill);
         }
         request.starter.answer(Ok(()));
         process
     }
 
     /// Kills a process whose kill was requested before it began, now that the supervisor has adopted it.
-    fn kill_if_doomed(&mut self, key: Key, process: &process::Process) {
+    fn kill_if_doomed(&mut self, key: Key, process: &Process) {
         if process.is_doomed() {
             self.perform_for_process(Effect::Kill(key));
         }
@@ -386,7 +395,7 @@ impl Session {
                 self.happened_to_process(Event::Adopted { key, lives, limited });
             }
             Report::ProcessEnded { key, code, signal, out_of_memory, asked } => {
-                let status = self.detached.ended(key, Status { code, signal, out_of_memory, asked });
+                let status = self.background.detached.ended(key, Status { code, signal, out_of_memory, asked });
                 self.happened_to_process(Event::Ended(key, status));
             }
             Report::ProcessKilled { id, found, .. } => {
@@ -439,7 +448,7 @@ impl Session {
         let id = self.background.kill_orders;
         self.background.kills.insert(id, reply);
         let grace_ms = if policy.signal == libc::SIGKILL { 0 } else { policy.grace.as_millis() as u64 };
-        self.order(&Order::KillProcess { id, key, signal: policy.signal, grace_ms });
+        self.supervision.order(&mut self.cx, &Order::KillProcess { id, key, signal: policy.signal, grace_ms });
     }
 
     /// Resubmits the starts that the dead shell or standby has not forked.
@@ -462,13 +471,153 @@ impl Session {
         let lost = self.background.lose_living();
         self.happened_to_process(Event::SupervisorGone);
         self.background.kills.clear();
-        self.detached.lose();
+        self.background.detached.lose();
         lost
+    }
+
+    /// Makes a command a process as soon as that is possible.
+    pub(in crate::session) fn detach(&mut self, request: DetachRequest) {
+        if self.foreground.detaching.is_some() {
+            return request
+                .starter
+                .answer(Err(Error::not_detached("it is already being detached: wait for the other call")));
+        }
+        self.foreground.detaching = Some(request);
+    }
+
+    /// Detaches the command if that is due, or refuses it. Returns whether anything has changed.
+    pub(in crate::session) fn detach_if_due(&mut self) -> bool {
+        let Some(DetachRequest { command, .. }) = &self.foreground.detaching else { return false };
+        let ticket = self.calls.ticket_of(*command);
+        let why = match (ticket, self.state.running()) {
+            (None, _) => "it has already ended: its result has all of its output",
+            (Some(ticket), Some(run))
+                if run.ticket == ticket && (run.end.is_some() || run.shell_died || self.foreground.rest.is_some()) =>
+            {
+                "it has just ended: its result has all of its output"
+            }
+            (Some(ticket), Some(run)) if run.ticket == ticket && run.kill.is_some() => "it is being killed",
+            (Some(ticket), Some(run)) if run.ticket == ticket => {
+                // The standby has the state before the command only once every fork that was asked for has arrived.
+                // In plain mode, the shell of the command may still be starting.
+                if self.awaits_forks() || self.state.standby.forking || self.shell.pid().is_none() {
+                    return false;
+                }
+                if self.state.can_detach(ticket) {
+                    self.cx.events.push_back(event::Event::Detach(ticket));
+                    return true;
+                }
+                "no shell can take the place of its own (limit of processes or memory): let it end, or start it with startProcess"
+            }
+            _ => "it has not begun: wait for the event 'start'",
+        };
+        if let Some(DetachRequest { starter, .. }) = self.foreground.detaching.take() {
+            starter.answer(Err(Error::not_detached(why)));
+        }
+        true
+    }
+
+    /// Makes the running command with its shell a process, and the standby the shell.
+    pub(in crate::session) fn detach_command(&mut self, ticket: Ticket) {
+        let (Some(request), Some(mut command)) = (self.foreground.detaching.take(), self.foreground.take(ticket))
+        else {
+            return;
+        };
+        let DetachRequest { process, ends_call, starter, .. } = request;
+        self.foreground.take_owed();
+        self.clear_command_timers(ticket);
+        self.foreground.pace.ended(command.elapsed());
+        self.calls.answered(command.request().id);
+        let (channel, shell) = self.shell.leave();
+        self.engine.plain.leave();
+        let key = self.cx.numbers.next();
+        tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %process.id, ?shell, "a command becomes a process");
+        let (number, report) = (self.cx.numbers.command(), Arc::new(DetachedEnd::default()));
+        if let Some(channel) = channel {
+            tokio::spawn(await_end(channel, number, Arc::clone(&report)));
+        }
+        if let Some(pipe) = command.input() {
+            process.set_input(pipe);
+        }
+        process.detached();
+        command.log_to(process.log.clone());
+        let spare = self.foreground.take_spared();
+        let detached = DetachedCommand {
+            process: Arc::clone(&process),
+            shell,
+            number,
+            report: Arc::clone(&report),
+            request: command.request().id,
+            kill: command.kill_policy(),
+            started_at: command.started_at(),
+            deadline: command.deadline().filter(|_| ends_call),
+            spare: spare.clone(),
+            died: None,
+            starter: Some(starter),
+        };
+        self.background.detached.add(key, detached);
+        let end = self.add_detached(key);
+        let denials = self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default();
+        self.show_detach(&mut command, &process.id, &denials);
+        let outcome = Outcome { cwd: self.cx.cwd.clone(), denials, ..Outcome::default() };
+        if ends_call {
+            command.answer(outcome.clone());
+        }
+        tokio::spawn(carry_on(command, process, report, end, outcome));
+        let command = (!self.engine.plain.is_engine()).then_some(number);
+        let order = Order::Detach { key, mark: self.mark(key), command, spare };
+        self.supervision.ask(&mut self.cx, &order);
+        self.use_standby();
+    }
+
+    /// Reports that a command has become a process, and before that what was not reported.
+    fn show_detach(&mut self, command: &mut Running, process: &str, denials: &[String]) {
+        if self.cx.config.feed.is_watched() {
+            let (id, total, newest) = command.unseen_output();
+            if newest.iter().any(|bytes| !bytes.is_empty()) {
+                self.cx.happens(What::CommandOutput { id, total, newest });
+            }
+        }
+        denials.iter().for_each(|target| self.cx.happens(What::Denied { target: target.clone() }));
+        self.cx.happens(What::CommandDetached { id: command.request().id, process: process.into() });
+    }
+
+    /// Handles the supervisor's answer.
+    pub(in crate::session) fn detached(&mut self, key: Key, identity: Option<Identity>, group: Option<String>) {
+        let Some(command) = self.background.detached.get_mut(key) else { return };
+        let (starter, died, spare) = (command.starter.take(), command.died, std::mem::take(&mut command.spare));
+        let (process, at) = (Arc::clone(&command.process), command.started_at);
+        let (deadline, kill) = (command.deadline, command.kill);
+        let known = identity.or(command.shell.map(|pid| Identity { pid, start_ticks: 0 }));
+        let Some(root) = known else { return };
+        let tree = Tree { spare, ..self.tree(key, root, group) };
+        process.born(key, Birth { pid: root.pid, at, tree });
+        if let Some(deadline) = deadline {
+            end_after(Arc::clone(&process), deadline.saturating_duration_since(Instant::now()), kill);
+        }
+        if identity.is_none() {
+            let (code, signal) = died.unwrap_or_default();
+            let status = Status { code, signal, out_of_memory: false, asked: Asked::No };
+            let status = self.background.detached.ended(key, status);
+            self.end_detached(key, status);
+        }
+        if let Some(starter) = starter {
+            starter.answer(Ok(()));
+        }
+    }
+
+    /// Kills a process that was a command, for the caller of the command.
+    pub(in crate::session) fn interrupt_detached(&mut self, request: u64, signal: Option<i32>, by: KilledBy) {
+        let Some((key, command)) = self.background.detached.of_request(request) else { return };
+        let policy = KillPolicy { signal: signal.unwrap_or(command.kill.signal), ..command.kill };
+        command.report.is_cancelled.store(true, Ordering::Relaxed);
+        command.process.doom(by, policy.signal);
+        self.kill_process(key, policy, oneshot::channel().0);
     }
 }
 
 /// Writes standard input until the process ends. Nothing else closes a terminal's side when the process is killed.
-fn feed_until_end(end: StdinEnd, input: Input, process: &Arc<process::Process>) {
+fn feed_until_end(end: StdinEnd, input: Input, process: &Arc<Process>) {
     let feeder = stdin::feed(end, input);
     let process = Arc::clone(process);
     tokio::spawn(async move {

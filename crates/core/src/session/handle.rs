@@ -1,0 +1,218 @@
+//! Handles, which send messages to a session.
+
+use super::actor;
+use super::config::{Config, Opened};
+use super::fate::Fate;
+
+use super::mailbox::{Sender, WeakSender, mailbox};
+use super::message::{Message, NewHold};
+use super::ports::Network;
+use super::running::RunningCommand;
+use crate::error::Error;
+use crate::exec::{ExecRequest, KillPolicy, KilledBy, Outcome};
+use crate::files::Access;
+use crate::process::{DetachRequest, Owner, SessionStats, StartRequest};
+use crate::variables::EnvChange;
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Sends messages to a session's task.
+#[derive(Clone)]
+pub struct Handle {
+    id: String,
+    fate: Fate,
+    mailbox: Sender<Message>,
+}
+
+/// A weak [`Handle`]: the session ends when only weak handles are left.
+#[derive(Clone)]
+pub struct WeakHandle {
+    id: String,
+    fate: Fate,
+    mailbox: WeakSender<Message>,
+}
+
+impl Owner for WeakHandle {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn kill_process(&self, key: u64, policy: KillPolicy) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        match self.upgrade() {
+            Some(handle) => Box::pin(async move { handle.kill_process(key, policy).await }),
+            None => Box::pin(std::future::ready(false)),
+        }
+    }
+
+    fn signal_process(&self, key: u64, signal: i32) {
+        if let Some(handle) = self.upgrade() {
+            let _ = handle.send(Message::SignalProcess { key, signal });
+        }
+    }
+}
+
+impl WeakHandle {
+    /// Whether [`Handle::roll_back`] has ended the session.
+    pub(super) fn is_rolled_back(&self) -> bool {
+        self.fate.is_rolled_back()
+    }
+
+    /// The session's id.
+    pub(super) fn session(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn upgrade(&self) -> Option<Handle> {
+        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone(), fate: self.fate.clone() })
+    }
+}
+
+impl Handle {
+    /// Starts the session's task. The shell itself is started by the first call that needs it.
+    pub fn spawn(config: Config) -> io::Result<Self> {
+        let id = config.id.clone();
+        let (sender, mailbox) = mailbox();
+        let fate = Fate::default();
+        crate::runtime::spawn(actor::run(config, fate.clone(), mailbox))?;
+        Ok(Self { id, fate, mailbox: sender })
+    }
+
+    /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
+    /// calls keep their order.
+    pub fn open(&self) -> impl Future<Output = Result<Opened, Error>> + Send + use<> {
+        self.ask(Message::Open)
+    }
+
+    /// Queues a command, or sends it immediately. Its sink always receives the end, unless that is returned. Waits for it
+    /// at most 0.1 ms, and only if the request wants that and the last command was quick.
+    pub fn exec(&self, request: ExecRequest) -> Option<Outcome> {
+        self.send_exec(request, None)
+    }
+
+    pub(super) fn send_exec(&self, request: ExecRequest, after: Option<NewHold>) -> Option<Outcome> {
+        let message = Message::Exec { request: Box::new(request), sent: None, after };
+        match self.mailbox.send(message) {
+            Ok(outcome) => outcome,
+            Err(Message::Exec { request, .. }) => {
+                request.sink.finished(Err(self.fate.error(&self.id)));
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Interrupts a command: if queued, it never runs; if running, it is killed. No effect after its end.
+    pub fn interrupt(&self, id: u64, signal: Option<i32>, by: KilledBy) {
+        let _ = self.send(Message::Interrupt { id, signal, by, ended: None });
+    }
+
+    /// Does the same, and resolves when the command has ended, or has been a background process.
+    pub fn kill_command(&self, id: u64, signal: Option<i32>, by: KilledBy) -> impl Future<Output = ()> + Send + use<> {
+        let (sender, ended) = oneshot::channel();
+        let _ = self.send(Message::Interrupt { id, signal, by, ended: Some(sender) });
+        async move { drop(ended.await) }
+    }
+
+    /// Makes a running command, with its shell, a background process. The request's starter receives the outcome.
+    pub fn detach(&self, request: DetachRequest) {
+        if let Err(Message::Detach(request)) = self.mailbox.send(Message::Detach(Box::new(request))) {
+            request.starter.answer(Err(self.fate.error(&self.id)));
+        }
+    }
+
+    /// Sets and unsets exported variables, in order with the commands.
+    pub fn set_env(&self, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        self.ask(|reply| Message::SetEnv { vars, reply })
+    }
+
+    /// Starts a background process. The request's starter receives the outcome.
+    pub fn start_process(&self, request: StartRequest) {
+        if let Err(Message::Start(request)) = self.mailbox.send(Message::Start(Box::new(request))) {
+            request.refuse(self.fate.error(&self.id));
+        }
+    }
+
+    /// Returns access to the session's files, relative to its current directory.
+    pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
+        self.ask(Message::Files)
+    }
+
+    /// Returns the running command, and the queued ones in their order.
+    pub fn running(&self) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
+        self.ask(Message::Running)
+    }
+
+    /// Reads the resource usage of everything in the session.
+    pub fn stats(&self) -> impl Future<Output = Result<SessionStats, Error>> + Send + use<> {
+        self.ask(Message::Stats)
+    }
+
+    /// Returns the network of the session. `None` while it has no processes.
+    pub fn network(&self) -> impl Future<Output = Result<Option<Network>, Error>> + Send + use<> {
+        self.ask(Message::Network)
+    }
+
+    /// Ends a background process with its whole tree. False if it had already ended.
+    pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Message::KillProcess { key, policy, reply });
+        async move { sent.is_ok() && answer.await.unwrap_or(false) }
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A weak handle.
+    pub fn downgrade(&self) -> WeakHandle {
+        WeakHandle { id: self.id.clone(), fate: self.fate.clone(), mailbox: self.mailbox.downgrade() }
+    }
+
+    /// Whether it is the same session.
+    pub fn is(&self, other: &Self) -> bool {
+        self.fate.is(&other.fate)
+    }
+
+    /// Whether [`Handle::roll_back`] has ended it.
+    pub fn is_rolled_back(&self) -> bool {
+        self.fate.is_rolled_back()
+    }
+
+    /// Ends the session and everything that it started. Resolves when nothing is left. Waiting and running commands
+    /// fail with `SESSION_DESTROYED`.
+    pub fn close(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(Message::Close { grace, reply });
+        async move {
+            if sent.is_ok() {
+                let _ = answer.await;
+            }
+        }
+    }
+
+    /// The same at once, because another session takes its place: waiting and running commands fail with `ROLLED_BACK`.
+    pub fn roll_back(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.fate.roll_back();
+        self.close(Duration::ZERO)
+    }
+
+    fn ask<T: Send, F>(&self, message: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
+    where
+        F: FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
+    {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.send(message(reply));
+        let (id, fate) = (self.id.clone(), self.fate.clone());
+        async move {
+            sent?;
+            answer.await.unwrap_or_else(|_| Err(fate.error(&id)))
+        }
+    }
+
+    pub(super) fn send(&self, message: Message) -> Result<(), Error> {
+        self.mailbox.send(message).map(drop).map_err(|_| self.fate.error(&self.id))
+    }
+}
