@@ -36,6 +36,12 @@ umount -l .
 umount -l "$root"
 cd "$OLDPWD"
 
+# Programs of the machine write there, too.
+for place in srv var/tmp; do
+  mkdir -p "$TMPDIR/../own/$place"; chmod 1777 "$TMPDIR/../own/$place"
+  mount --bind "$TMPDIR/../own/$place" "/$place"
+done
+
 # What programs that were killed have left.
 uid=$(id -u)
 for at in {1..300}; do
