@@ -383,11 +383,14 @@ export interface IsolationCapabilities {
   /** Sentences about missing features and the reasons. */
   notes: string[]
 }
-/** A connection that the network rules refused. */
+/**
+ * A connection that the network rules refused (`network`), a key of git's config that the machine's file did not get (`config`), or
+ * what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ */
 export interface Denial {
-  /** Host and port, like 'example.com:443'. */
+  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
   target: string
-  rule: 'network'
+  rule: 'network' | 'config' | 'protect'
 }
 
 /**
@@ -2415,9 +2418,14 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   lostState?: LostState[]
   /**
    * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
-   * including those of background processes of the session.
+   * including those of background processes of the session. And what is `withheld`.
    */
   denials: Denial[]
+  /**
+   * Keys of git's config that programs have changed in the session's copy, and that the machine's file did not get, like
+   * `core.fsmonitor`; `*` for a copy that cannot be read. At most 100, which are in `denials`, too. Absent if there are none.
+   */
+  withheld?: string[]
   /** The process that the command has become because of `detachAfter`. Absent otherwise. */
   process?: Process
 }

@@ -1,5 +1,6 @@
 /**
- * The benchmark: runs every row on Node, then on Bun. Prints one table, and writes everything to `bench/RESULTS.md`.
+ * The benchmark: runs every row on Node, then on Bun. Prints one table and the bars that say no, and writes
+ * everything to `bench/RESULTS.md`. It shows the numbers of the last release, from `bench/released.json`, beside today's.
  *
  *   node bench/bench.mjs [--quick] [--only=ROW,ROW] [--runtime=node|bun] [--out=FILE]
  *
@@ -12,7 +13,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { describeMachine } from './machine.mjs'
-import { barTable, page } from './report.mjs'
+import { barTable, missedBars, page } from './report.mjs'
 import { rows } from './rows/all.mjs'
 import { MACHINES, MCP, section } from './section.mjs'
 
@@ -94,4 +95,6 @@ for (const runtime of chosen) {
 const kept = readFileSync(path.join(here, 'RESULTS.md'), 'utf8')
 const others = Object.fromEntries([MACHINES, MCP].map((name) => [name, section(kept, name)]))
 writeFileSync(values.out, page(facts, byRuntime, values.quick, others))
-console.log(`${barTable(byRuntime)}\n\nThe whole is in ${path.relative(process.cwd(), values.out)}.`)
+console.log(
+  `${barTable(byRuntime)}\n\nThe whole is in ${path.relative(process.cwd(), values.out)}. ${missedBars(byRuntime)}`,
+)

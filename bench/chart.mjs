@@ -5,7 +5,7 @@
  *   node bench/chart.mjs [--check]     --check changes nothing and fails when the chart is out of date
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cell, fact } from './results.mjs'
+import { cell, fact, SHORT } from './results.mjs'
 
 const file = new URL('../docs/public/bench.svg', import.meta.url)
 const WIDTH = 760
@@ -25,7 +25,7 @@ const PANELS = [
 /** Draws the bars of one panel, with lengths proportional to their times. All panels share one scale. */
 function panel({ row, title }, top, longest) {
   const bars = NAMES.map((name, index) => {
-    const ms = cell('In short', [row], name)
+    const ms = cell(SHORT, [row], name)
     const y = top + 30 + index * STEP
     const width = Math.max(2, (Number(ms) / longest) * (WIDTH - LABEL - NUMBER))
     return [
@@ -39,7 +39,7 @@ function panel({ row, title }, top, longest) {
 
 function chart() {
   const height = 60 + PANELS.length * (NAMES.length * STEP + 46)
-  const times = PANELS.flatMap(({ row }) => NAMES.map((name) => Number(cell('In short', [row], name))))
+  const times = PANELS.flatMap(({ row }) => NAMES.map((name) => Number(cell(SHORT, [row], name))))
   const panels = PANELS.map((each, index) =>
     panel(each, 40 + index * (NAMES.length * STEP + 46), Math.max(...times)),
   )

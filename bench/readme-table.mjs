@@ -4,13 +4,13 @@
  *   node bench/readme-table.mjs [--check]     --check changes nothing and fails when the README is out of date
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { cell, fact } from './results.mjs'
+import { cell, fact, SHORT } from './results.mjs'
 
 const readme = new URL('../README.md', import.meta.url)
 const BEGIN = '<!-- bench:begin -->'
 const END = '<!-- bench:end -->'
 
-const short = (row, column) => cell('In short', [row], column)
+const short = (row, column) => cell(SHORT, [row], column)
 const killed = (column) => cell('Kill of a tree of 20 processes (Node)', ['with control groups'], column)
 const captured = (by, column) => cell('200 MB of output (Node)', [by], column)
 const job = (row) => cell('Durable jobs (Node)', [row], 'median ms')

@@ -1,5 +1,7 @@
 /** Turns results into Markdown: a summary table, a table of the targets, then one table per row and runtime. */
 import { judge } from './bars.mjs'
+import { besideRelease } from './released.mjs'
+import { BARS, SHORT } from './results.mjs'
 import { rows } from './rows/all.mjs'
 import { MACHINES, MCP, marked } from './section.mjs'
 import { tables } from './tables.mjs'
@@ -8,34 +10,55 @@ import { digits, table } from './text.mjs'
 /** The targets of all runtimes in one table. */
 export function barTable(byRuntime) {
   const judged = Object.entries(byRuntime).map(judge)
-  const cell = ({ value, unit, holds }) =>
-    value === undefined ? '-' : `${digits(value)} ${unit}: ${holds ? 'yes' : '**no**'}`
-  return table(
-    ['bar', ...Object.keys(byRuntime)],
-    (judged[0] ?? []).map((bar, index) => [bar.text, ...judged.map((bars) => cell(bars[index]))]),
+  const cell = (bar) => (bar.value === undefined ? '-' : `${shown(bar)}: ${bar.holds ? 'yes' : '**no**'}`)
+  const names = Object.keys(byRuntime)
+  const lines = (judged[0] ?? []).map(({ text }, index) => [text, ...judged.map((bars) => cell(bars[index]))])
+  return table(...besideRelease(BARS, [['bar', ...names], lines], names))
+}
+
+const shown = ({ value, unit }) => `${digits(value)} ${unit}`
+
+/** The targets that are not reached, one a line. */
+export function missedBars(byRuntime) {
+  const missed = Object.entries(byRuntime).flatMap(([runtime, results]) =>
+    judge([runtime, results])
+      .filter(({ value, holds }) => value !== undefined && !holds)
+      .map((bar) => `${runtime}: ${bar.text}: ${shown(bar)}`),
   )
+  return [`Bars that say no: ${missed.length || 'none'}`, ...missed].join('\n')
 }
 
 /** Medians in ms of all peers: many commands in a row, and single commands after a rest. */
 function shortTable(byRuntime) {
   const measured = Object.entries(byRuntime).filter(([, results]) => results.latency !== undefined)
-  const peers = [...new Set(measured.flatMap(([, { latency }]) => Object.keys(latency.small.true.inARow)))]
+  const peers = [...new Set(measured.flatMap(([, { latency }]) => Object.keys(latency.small.true)))]
   const lines = measured.flatMap(([runtime, { latency }]) =>
     Object.entries(latency).flatMap(([host, commands]) =>
-      Object.entries(commands).map(([command, { inARow }]) => [
+      Object.entries(commands).map(([command, times]) => [
         `${runtime}${host === 'large' ? ' holding 1 GB' : ''}, \`${command}\``,
-        ...peers.map((peer) => digits(inARow[peer]?.median)),
+        ...peers.map((peer) => digits(times[peer]?.median)),
       ]),
     ),
   )
   const paced = Object.entries(byRuntime).filter(([, results]) => results.paced !== undefined)
   const rested = paced.flatMap(([runtime, { paced }]) =>
-    Object.entries(paced).map(([rest, results]) => [
-      `${runtime}, \`true\` after ${rest}`,
-      ...peers.map((peer) => digits(results[peer]?.median)),
-    ]),
+    Object.entries(paced)
+      .filter(([rest]) => rest.endsWith(' ms'))
+      .map(([rest, results]) => [
+        `${runtime}, \`true\` after ${rest}`,
+        ...peers.map((peer) => digits(results[peer]?.median)),
+      ]),
   )
-  return table(['median in ms', ...peers], [...lines, ...rested])
+  return table(
+    ...besideRelease(
+      SHORT,
+      [
+        ['median in ms', ...peers],
+        [...lines, ...rested],
+      ],
+      ['nacre'],
+    ),
+  )
 }
 
 /** The whole page. `quick` adds a warning. `others` are the sections of other benchmarks. */
@@ -55,13 +78,11 @@ export function page(facts, byRuntime, quick, others) {
     ...rough,
     ...Object.entries(facts).map(([name, value]) => `- ${name}: ${value}`),
     '',
-    '## In short',
+    `## ${SHORT}`,
     '',
-    '<!-- short:begin -->',
     shortTable(byRuntime),
-    '<!-- short:end -->',
     '',
-    '## What nacre is meant to reach',
+    `## ${BARS}`,
     '',
     barTable(byRuntime),
     '',

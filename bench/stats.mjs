@@ -12,7 +12,8 @@ export function median(samples) {
 
 /** The reported statistics of a list of times. */
 export function summarize(samples) {
-  return { median: median(samples), p99: quantile(samples, 0.99), min: quantile(samples, 0) }
+  const [min, p10, p90, p99] = [0, 0.1, 0.9, 0.99].map((part) => quantile(samples, part))
+  return { median: median(samples), p10, min, p90, p99 }
 }
 
 /** `summarize` for each list of an object. */

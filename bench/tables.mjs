@@ -14,6 +14,7 @@ export const tables = {
   endurance,
   background,
   alive,
+  busy: byName,
   kill,
   parallel: byName,
   sessions,
@@ -25,78 +26,72 @@ export const tables = {
 }
 
 function latency(results) {
-  const lines = Object.entries(results).flatMap(([host, commands]) =>
-    Object.entries(commands).flatMap(([command, { inARow, single }]) =>
-      Object.keys(inARow).map((peer) => [
-        `${host === 'large' ? '1 GB' : 'small'}, \`${command}\``,
-        peer,
-        ...times(inARow[peer], inARow.nacre),
-        ...times(single[peer], single.nacre),
-      ]),
-    ),
-  )
-  const head = ['median', 'p99', 'min', 'to nacre']
   return table(
-    [
-      'host, command; ms',
-      'by',
-      ...head.map((name) => `in a row: ${name}`),
-      ...head.map((name) => `single: ${name}`),
-    ],
-    lines,
+    ['host, command', 'by', ...TIMES, 'to nacre'],
+    Object.entries(results).flatMap(([host, commands]) =>
+      Object.entries(commands).flatMap(([command, peers]) =>
+        Object.entries(peers).map(([peer, summary]) => [
+          `${host === 'large' ? '1 GB' : 'small'}, \`${command}\``,
+          peer,
+          ...compared(summary, peers.nacre),
+        ]),
+      ),
+    ),
   )
 }
 
 function isolation(results) {
   const lines = Object.entries(results).flatMap(([tier, measured]) =>
     Object.entries(measured).flatMap(([what, peers]) =>
-      Object.entries(peers).map(([name, { median, p99 }]) => [
+      Object.entries(peers).map(([name, summary]) => [
         what,
         name === 'isolated' ? `isolated, ${tier}` : name,
-        digits(median),
-        digits(p99),
-        `${digits(median / peers['without isolation'].median)} x`,
+        ...compared(summary, peers['without isolation']),
       ]),
     ),
   )
-  return table(['what', 'by', 'median ms', 'p99 ms', 'to none'], lines)
+  return table(['what', 'by', ...TIMES, 'to none'], lines)
 }
 
 function workspace(results) {
   const lines = Object.values(results).flatMap((measured) =>
     Object.entries(measured).flatMap(([what, summaries]) => {
       const [base] = Object.values(summaries)
-      return Object.entries(summaries).map(([name, summary]) => [what, name, ...times(summary, base)])
+      return Object.entries(summaries).map(([name, summary]) => [what, name, ...compared(summary, base)])
     }),
   )
-  return table(['what', 'by', 'median ms', 'p99 ms', 'min ms', 'to the first'], lines)
+  return table(['what', 'by', ...TIMES, 'to the first'], lines)
 }
 
 function paced(results) {
   const lines = Object.entries(results).flatMap(([rest, peers]) =>
-    Object.entries(peers).map(([name, { median, p90 }]) => [
+    Object.entries(peers).map(([name, summary]) => [
       rest,
       name,
-      digits(median),
-      digits(p90),
-      `${digits(median / peers['bare bash behind a pipe'].median)} x`,
+      digits(summary.p90),
+      ...compared(summary, peers['bare bash behind a pipe']),
     ]),
   )
-  return table(['rest', 'by', 'median ms', 'p90 ms', 'to the bare bash'], lines)
+  return table(['rest', 'by', 'p90 ms', ...TIMES, 'to the bare bash'], lines)
 }
 
-/** Median, p99, minimum, and the ratio of the medians to that of `base`. */
-function times(summary, base) {
-  const { median, p99, min } = summary
-  return [digits(median), digits(p99), digits(min), `${digits(median / base.median)} x`]
+const TIMES = ['median ms', 'p10 ms', 'min ms', 'p99 ms']
+
+function times({ median, p10, min, p99 }) {
+  return [median, p10, min, p99].map(digits)
+}
+
+/** The times, and the ratio of the medians to that of `base`. */
+function compared(summary, base) {
+  return [...times(summary), `${digits(summary.median / base.median)} x`]
 }
 
 /** Times by name; the ratio is to the first. */
 function byName({ '': results }) {
   const [[first, base]] = Object.entries(results)
   return table(
-    ['by', 'median ms', 'p99 ms', 'min ms', `to ${first}`],
-    Object.entries(results).map(([name, summary]) => [name, ...times(summary, base)]),
+    ['by', ...TIMES, `to ${first}`],
+    Object.entries(results).map(([name, summary]) => [name, ...compared(summary, base)]),
   )
 }
 
@@ -162,12 +157,9 @@ function endurance({ '': { commands, before, after } }) {
 function background(results) {
   const names = { pid: 'pid', output: 'first output' }
   return table(
-    ['session', 'until', 'median ms', 'p99 ms', 'min ms'],
+    ['session', 'until', ...TIMES],
     Object.entries(results).flatMap(([session, summaries]) =>
-      Object.entries(names).map(([key, name]) => {
-        const { median, p99, min } = summaries[key]
-        return [session, name, digits(median), digits(p99), digits(min)]
-      }),
+      Object.entries(names).map(([key, name]) => [session, name, ...times(summaries[key])]),
     ),
   )
 }
@@ -189,11 +181,8 @@ function alive({ '': { started, lines, passed, used, share, kill, left } }) {
 function kill(results) {
   const measured = Object.entries(results).filter(([, result]) => result !== null)
   return table(
-    ['containment', 'runs', 'median ms', 'p99 ms', 'min ms', 'survivors'],
-    measured.map(([name, { runs, median, p99, min, survivors }]) => [
-      name,
-      ...[runs, median, p99, min, survivors].map(digits),
-    ]),
+    ['containment', 'runs', ...TIMES, 'survivors'],
+    measured.map(([name, result]) => [name, digits(result.runs), ...times(result), digits(result.survivors)]),
   )
 }
 
@@ -201,22 +190,19 @@ function jobs({ '': { start, status, read, write } }) {
   const lines = Object.entries({ start, 'status of one that runs': status, 'read of nothing new': read })
   const files = { '256 MB into output.log': write.job, 'the same into a file': write.file }
   return table(
-    ['jobs', 'median ms', 'p99 ms', 'min ms'],
-    [...lines, ...Object.entries(files)].map(([name, { median, p99, min }]) => [
-      name,
-      ...[median, p99, min].map(digits),
-    ]),
+    ['jobs', ...TIMES],
+    [...lines, ...Object.entries(files)].map(([name, summary]) => [name, ...times(summary)]),
   )
 }
 
 function sessions(results) {
   return table(
-    ['command', 'by', 'median ms', 'p99 ms', 'min ms', 'to nacre'],
+    ['command', 'by', ...TIMES, 'to nacre'],
     Object.entries(results).flatMap(([command, peers]) =>
       Object.entries(peers).map(([name, summary]) => [
         `\`${command}\``,
         name,
-        ...times(summary, peers.nacre),
+        ...compared(summary, peers.nacre),
       ]),
     ),
   )

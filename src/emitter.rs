@@ -145,6 +145,7 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         session_restarted: outcome.restarted.then_some(true),
         lost_state: (!outcome.lost_state.is_empty()).then(|| outcome.lost_state.into_iter().map(Into::into).collect()),
         denials: (!outcome.denials.is_empty()).then_some(outcome.denials),
+        withheld: (!outcome.withheld.is_empty()).then_some(outcome.withheld),
     }
 }
 

@@ -108,6 +108,8 @@ fn event(event: Event) -> NativeFeedEvent {
         What::ServiceRestarted { id, restarts } => {
             NativeFeedEvent { restarts: Some(restarts), ..new("serviceRestarted", id) }
         }
+        What::Appeared { path } => NativeFeedEvent { target: Some(path), ..new("appeared", String::new()) },
+        What::Withheld { key } => NativeFeedEvent { target: Some(key), ..new("withheld", String::new()) },
         What::Denied { target } => NativeFeedEvent { target: Some(target), ..new("denied", String::new()) },
         What::Asked { id, target, expires_at } => NativeFeedEvent {
             target: Some(target),

@@ -12,7 +12,7 @@ use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
 use nacre_core::sandbox::{Rollback, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
-use nacre_protocol::host_programs;
+use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Point, Skipped};
 use napi::bindgen_prelude::{ClassInstance, Result, Uint8Array};
 use napi_derive::napi;
@@ -240,8 +240,10 @@ fn letter_of_kind(kind: Kind) -> u8 {
 
 fn columns(changes: Vec<Change>, guards: bool) -> NativeChanges {
     let (mut paths, mut kinds, mut numbers, mut withheld) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
     for (index, Change { path, difference, now, before }) in changes.into_iter().enumerate() {
-        if let Some(reason) = host_programs::reason(&path).filter(|_| guards) {
+        let is_directory = now.as_ref().or(before.as_ref()).is_some_and(|entry| entry.kind == Kind::Directory);
+        if let Some(reason) = counted.reason(&path, is_directory).filter(|_| guards) {
             withheld.push(NativeWithheld { index: index as u32, reason: reason.into() });
         }
         paths.extend(path);

@@ -2,11 +2,11 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { serve } from '@nacre/server'
-import type { SandboxError, SandboxOptions } from 'nacre'
+import type { Sandbox, SandboxError, SandboxOptions } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { linesOf } from '../helpers/failing-proxy.js'
-import { withServer } from '../helpers/http.js'
+import { requestsTo, withServer } from '../helpers/http.js'
 import { type ProxiedPlace, withProxy } from '../helpers/proxied-client.js'
 import { active } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -95,6 +95,40 @@ describe('a client', () => {
       await client.deleteCheckpoint(kept?.id ?? '')
       expect(await client.checkpoints()).toEqual([])
     }))
+
+  it.each([
+    ['lists many changes without one text of all', false, 30_000],
+    ['that survives its connections does so too', true, 30_000],
+    ['of a server that answers late does so too', false, 1],
+  ])('%s', (_, resume, heartbeat) =>
+    withWorkspace(async ({ sandbox, directory }) => {
+      await sandbox.exec("for ((i = 0; i < 1200; i++)); do echo > f$i; done; echo > $'odd\\xff'")
+      const serving = await serve(sandbox, { port: 0, heartbeat })
+      const client = new SandboxClient({ url: serving.url, resume })
+      const listed = async (by: SandboxClient | Sandbox) =>
+        (await by.workspace.changes()).map(({ pathBytes, ...rest }) => ({
+          ...rest,
+          hex: Buffer.from(pathBytes).toString('hex'),
+        }))
+      const expected = await listed(sandbox)
+      const parse = vi.spyOn(JSON, 'parse')
+      const stringify = vi.spyOn(JSON, 'stringify')
+      try {
+        expect(await listed(client)).toEqual(expected)
+        expect(await client.files.list(directory)).toHaveLength(1201)
+        const parsed = parse.mock.calls.map(([text]) => text.length)
+        const made = stringify.mock.results.map(({ value }) => `${value}`.length)
+        expect([parsed.length > 2400, Math.max(...parsed, ...made) < 1000]).toEqual([true, true])
+        // Other clients find ordinary JSON.
+        const { body } = await requestsTo(serving.url).post('/v1/workspace/changes')
+        expect(body.changes).toMatchObject(expected.map(({ path, type }) => ({ path, type })))
+      } finally {
+        vi.restoreAllMocks()
+        await client.destroy()
+        await serving.close()
+      }
+    }),
+  )
 
   it('receives a large patch whole', () =>
     withWorkspace(async ({ client, sandbox }) => {

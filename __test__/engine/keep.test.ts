@@ -7,7 +7,6 @@ import {
   readFileSync,
   rmSync,
   statSync,
-  symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs'
@@ -131,65 +130,44 @@ const settingsOf = (state: string) => JSON.parse(readFileSync(path.join(state, '
 const KEEP = `printf '%s' "$NACRE_INSIDE" >"$state/settings"`
 
 describe('isolation', () => {
-  it('protects the programs of git, unless the rules say what they protect', () =>
-    withStandIn(['docker'], async ({ open, on, project, state }) => {
+  it('protects what this machine runs later, with a preset and without', () =>
+    withStandIn(['docker'], async ({ open, project }) => {
+      const git = (...args: string[]) => execFileSync('git', args, { cwd: project, encoding: 'utf8' })
+      git('init', '-q')
+      const planted = () =>
+        ['.git/hooks/pre-commit', '.git/commondir', '.envrc', '.vscode/mcp.json'].filter((name) =>
+          existsSync(path.join(project, name)),
+        )
+      const attack = `mkdir -p .vscode; for file in .git/hooks/pre-commit .git/commondir .envrc .vscode/mcp.json; do
+        echo planted >$file; done 2>/dev/null; git config core.fsmonitor x`
+      for (const isolation of ['workspace' as const, { processes: 'own' as const }]) {
+        const sandbox = await open({ isolation })
+        const { withheld } = await sandbox.exec(`${attack}; git remote add here https://example.com/x`)
+        expect(withheld).toEqual(['core.fsmonitor'])
+        expect(git('config', '--list')).not.toContain('fsmonitor')
+        expect(git('config', 'remote.here.url')).toBe('https://example.com/x\n')
+        git('remote', 'remove', 'here')
+        await sandbox.destroy()
+        expect(planted()).toEqual([])
+      }
+      const sandbox = await open({ isolation: { filesystem: { protect: [] } } })
+      await sandbox.exec(attack)
+      await sandbox.destroy()
+      expect(planted()).toHaveLength(4)
+    }))
+
+  it('has the rules as they were given, apart from that', () =>
+    withStandIn(['docker'], async ({ open, on, state }) => {
       on('exec', KEEP)
-      mkdirSync(path.join(project, '.git/hooks'), { recursive: true })
-      writeFileSync(path.join(project, '.git/config'), '')
-      const bestEffort = true
-      await open({ isolation: { bestEffort } })
+      const filesystem = { write: ['.'] }
+      await open({ isolation: { bestEffort: true, network: 'none', filesystem } })
       expect(settingsOf(state).isolation).toEqual({
-        bestEffort,
-        filesystem: { protect: ['hooks', 'config'].map((name) => path.join(project, '.git', name)) },
+        ...{ preset: 'workspace', bestEffort: true, network: 'none', processes: 'host', filesystem },
       })
-      await open({ isolation: { bestEffort, filesystem: { protect: [] } } })
-      expect(settingsOf(state).isolation).toEqual({ bestEffort, filesystem: { protect: [] } })
+      await open({ isolation: 'read-only' })
+      expect(settingsOf(state).isolation).toBe('read-only')
       await open()
       expect(settingsOf(state).isolation).toBe(undefined)
-    }))
-
-  it('protects what leads git of this machine elsewhere, and settings of clients of MCP', () =>
-    withStandIn(['docker'], async ({ open, on, project, state }) => {
-      on('exec', KEEP)
-      const git = (cwd: string, ...args: string[]) =>
-        execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x', ...args], { cwd, stdio: 'ignore' })
-      git(project, 'init', '-q')
-      git(project, 'config', 'extensions.worktreeConfig', 'true')
-      git(project, 'config', '--worktree', 'user.signingKey', 'x')
-      git(project, 'commit', '-q', '--allow-empty', '-m', 'one')
-      const tree = path.join(path.dirname(project), 'tree')
-      git(project, 'worktree', 'add', '-q', tree)
-      git(tree, 'config', '--worktree', 'user.signingKey', 'y')
-      const below = path.join(tree, 'below')
-      for (const directory of [tree, below]) {
-        mkdirSync(path.join(directory, '.vscode'), { recursive: true })
-        writeFileSync(path.join(directory, '.vscode/mcp.json'), '{}')
-      }
-      const isolation = { bestEffort: true }
-      const repository = ['hooks', 'config', 'config.worktree'].map((name) =>
-        path.join(project, '.git', name),
-      )
-      const linked = ['config.worktree', 'commondir'].map((name) =>
-        path.join(project, '.git/worktrees/tree', name),
-      )
-      await open({ isolation })
-      expect(settingsOf(state).isolation.filesystem.protect.sort()).toEqual([...repository, ...linked].sort())
-      await open({ cwd: below, isolation })
-      expect(settingsOf(state).isolation.filesystem.protect.sort()).toEqual(
-        [
-          ...[path.join(tree, '.git'), ...repository, ...linked],
-          ...[tree, below].map((directory) => path.join(directory, '.vscode/mcp.json')),
-        ].sort(),
-      )
-    }))
-
-  it('protects nothing that is missing, or outside of the project', () =>
-    withStandIn(['docker'], async ({ open, on, project, state }) => {
-      on('exec', KEEP)
-      mkdirSync(path.join(project, '.git'))
-      symlinkSync('/etc', path.join(project, '.git/hooks'))
-      await open({ isolation: { bestEffort: true } })
-      expect(settingsOf(state).isolation).toEqual({ bestEffort: true })
     }))
 })
 

@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'no
 import path from 'node:path'
 import type { Sandbox, Session } from 'nacre'
 import { expect, it } from 'vitest'
+import { expectGone, startHost } from '../helpers/host.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -136,6 +137,34 @@ function ofSession(supervisor: number): string[] {
   const members = proc.listProcesses().filter(({ session, state }) => session === supervisor && state !== 'Z')
   return members.map(proc.show)
 }
+
+it('a shell ends with its supervisor, before the host does anything, also one that has replaced another', async () => {
+  const program = `
+    const sandbox = new Sandbox()
+    const start = async () => {
+      await sandbox.exec('kill -9 $$')
+      const { stdout } = await sandbox.exec('echo $$ $PPID')
+      sandbox.exec('while :; do :; done').catch(() => {})
+      print('began ' + stdout.trim() + '.')
+    }
+    start()
+  `
+  for (const mode of modes) {
+    const host = startHost(program, [], mode.env)
+    await host.printed('.\n')
+    const [shell = 0, supervisor = 0] = (/began (\d+) (\d+)/.exec(host.output()) ?? []).slice(1).map(Number)
+    process.kill(host.pid, 'SIGSTOP')
+    await proc.untilStopped(host.pid)
+    proc.kill(supervisor)
+    await until(
+      () => !proc.isAlive(shell) || undefined,
+      () => 'the shell lives on',
+    )
+    process.kill(host.pid, 'SIGKILL')
+    await host.ended()
+    await expectGone(host.tag)
+  }
+})
 
 for (const mode of [...modes, ...plain]) {
   it(`a process whose start meets the death of the supervisor starts below the next, ${mode.name}`, () =>

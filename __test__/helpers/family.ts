@@ -31,6 +31,8 @@ export async function prepare({ sandbox }: Workplace, text: string): Promise<Pid
     () => proc.isReceiving(shell) || undefined,
     () => 'the shell does not wait',
   )
+  // The session answers in order: it has read that report.
+  await (await sandbox.getSession('default'))?.running()
   return { shell, supervisor, standby }
 }
 

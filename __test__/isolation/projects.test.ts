@@ -21,6 +21,7 @@ const MASKED = [
   ...['hooks/pre-commit', 'hooks/post-checkout', 'config.worktree', 'commondir', 'info/attributes'].map(
     (name) => `.git/${name}`,
   ),
+  ...['.git/remotes/x', '.git/branches/x'],
   ...['.gitattributes', '.githooks/pre-commit', '.husky/pre-commit', '.pre-commit-config.yaml', '.envrc'],
   ...['.tool-versions', '.mise.toml', '.mise/config.toml', '.vscode/tasks.json', '.vscode/settings.json'],
   ...['.vscode/launch.json', '.vscode/mcp.json', '.idea/workspace.xml', '.zed/tasks.json'],
@@ -85,9 +86,34 @@ const presets: Isolation[] = [
   { preset: 'workspace', filesystem: { write: ['.'] } },
 ]
 
+/** A package of npm and a crate, which need nothing else. */
+const BUILT_FILES = {
+  'package.json': JSON.stringify({
+    ...{ name: 'x', version: '1.0.0', dependencies: { dependency: 'file:dependency' } },
+    scripts: { postinstall: 'node -e "require(\'dependency\')" > node_modules/built' },
+  }),
+  'package-lock.json': JSON.stringify({
+    ...{ name: 'x', version: '1.0.0', lockfileVersion: 3 },
+    packages: {
+      '': { name: 'x', version: '1.0.0', dependencies: { dependency: 'file:dependency' } },
+      dependency: { version: '1.0.0' },
+      'node_modules/dependency': { resolved: 'dependency', link: true },
+    },
+  }),
+  'dependency/package.json': JSON.stringify({ name: 'dependency', version: '1.0.0' }),
+  'dependency/index.js': 'console.log("installed")\n',
+  'Cargo.toml': '[package]\nname = "x"\nversion = "1.0.0"\nedition = "2021"\n[workspace]\n',
+  'src/main.rs': 'fn main() { println!("compiled") }\n',
+}
+
+/** What builds them. An ordinary user may have no cargo. */
+const BUILD = `exec 2>&1; npm ci --no-audit --no-fund >log || cat log; cat node_modules/built
+  ! cargo --version >log || { cargo build -q && target/debug/x; }; rm log; git status --porcelain .`
+
 const repository = (directory: string) => {
   git(path.dirname(directory), 'init', '-q', '-b', 'main', path.basename(directory))
-  write(path.join(directory, '.gitignore'), '*.git\nnew\ncloned\nwt\n')
+  write(path.join(directory, '.gitignore'), '*.git\nnew\ncloned\nwt\nnode_modules\ntarget\nCargo.lock\n')
+  for (const [name, text] of Object.entries(BUILT_FILES)) write(path.join(directory, name), text)
   git(directory, 'add', '-A')
   git(directory, 'commit', '-q', '-m', 'first')
 }
@@ -119,7 +145,7 @@ const places: Record<string, (root: string) => string> = {
   },
   'a sub-directory': (root) => {
     repository(path.join(root, 'above'))
-    write(path.join(root, 'above/work/kept'), '')
+    for (const [name, text] of Object.entries(BUILT_FILES)) write(path.join(root, 'above/work', name), text)
     git(path.join(root, 'above'), 'add', '-A')
     git(path.join(root, 'above'), 'commit', '-q', '-m', 'kept')
     return path.join(root, 'above')
@@ -147,6 +173,10 @@ const DAILY = `exec 2>&1; bash -euc '
   git notes add -m note; git reflog >/dev/null; git blame a >/dev/null; git describe >/dev/null; git diff "$base" >/dev/null
   git init -q new; git -C new config a.b c; git clone -q remote.git cloned; git -C cloned log >/dev/null
   git gc -q; git fsck --no-progress >/dev/null; git status --porcelain .; rm -rf remote.git new cloned; echo all done'`
+
+/** What daily git may leave in a config of the machine. */
+const HARMLESS =
+  /^(branch\.\w+\.(remote|merge)|remote\.here\.(url|fetch)|submodule\.sub\.(url|active))=[\w./+*:-]+$/
 
 describe('with namespaces', () => {
   const run = (root: string, isolation: Isolation, ...commands: string[]) =>
@@ -200,15 +230,15 @@ describe('with namespaces', () => {
   )
 
   it(
-    'keeps changes of the config in the session',
+    'keeps changes of the config in the session that could run a program',
     inRepository('/var/tmp', (root, work) => {
       const text = readFileSync(path.join(work, '.git/config'), 'utf8')
       const seen = run(
         root,
         'workspace',
-        "git config core.fsmonitor 'touch /var/tmp/escaped'; git config core.fsmonitor; git remote add origin https://example.com/x && git remote",
+        "git config core.fsmonitor 'touch /var/tmp/escaped'; git config core.fsmonitor; git config a.b c && git config a.b",
       )
-      expect(seen).toBe('touch /var/tmp/escaped\norigin\n')
+      expect(seen).toBe('touch /var/tmp/escaped\nc\n')
       expect(readFileSync(path.join(work, '.git/config'), 'utf8')).toBe(text)
     }),
   )
@@ -284,21 +314,45 @@ describe('with namespaces', () => {
           const found = execFileSync('find', [root, '-name', 'config', '-path', '*.git*'], {
             encoding: 'utf8',
           })
-          const texts = () =>
+          const lines = () =>
             found
               .trim()
               .split('\n')
-              .map((file) => [file, readFileSync(file, 'utf8')])
-          const before = texts()
+              .flatMap((file) => git('/', 'config', '--list', '--file', file).trim().split('\n'))
+          const before = lines()
           expect(run(above, 'workspace', DAILY)).toBe('all done\n')
-          expect(texts()).toEqual(before)
+          const after = lines()
+          // `git push -u` gives the branch another remote.
+          const lost = before.filter((line) => !after.includes(line))
+          expect(lost.filter((line) => line !== 'branch.main.remote=origin')).toEqual([])
+          const added = after.filter((line) => !before.includes(line))
           const work = path.join(above, 'work')
+          expect(added).toContain(`remote.here.url=${work}/remote.git`)
+          expect(added.filter((line) => !HARMLESS.test(line))).toEqual([])
+          expect(added.some((line) => line.startsWith('submodule.'))).toBe(name === 'a main checkout')
           expect(git(work, 'log', '-1', '--format=%s', 'y')).toBe('Revert "removed"\n')
           expect(git(work, 'status', '--porcelain', '.')).toBe('')
         } finally {
           rmSync(root, { recursive: true, force: true })
         }
       }, 60_000)
+})
+
+describe('builds', () => {
+  for (const [name, prepare] of Object.entries(places))
+    it(`work in ${name}, and leave nothing that the machine runs later`, () => {
+      const root = realpathSync(mkdtempSync('/var/tmp/nacre-projects-'))
+      try {
+        const above = prepare(root)
+        const work = path.join(above, 'work')
+        const seen = runInTier('', above, 'workspace', BUILD)
+        expect(['installed\ncompiled\n', 'installed\n']).toContain(seen)
+        expect(existsSync(path.join(work, 'node_modules/dependency/index.js'))).toBe(true)
+        expect(['.npmrc', '.cargo', '.husky'].filter((file) => existsSync(path.join(work, file)))).toEqual([])
+      } finally {
+        rmSync(root, { recursive: true, force: true })
+      }
+    }, 60_000)
 })
 
 describe('with Landlock alone', () => {

@@ -33,7 +33,7 @@ describe('waitForPort', () => {
     const error = await rejectionOf(other.waitForPort(port, { timeout: 300 }))
     expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: '' })
     expect(error.message).toContain(
-      `300 ms passed before it listened on port ${port}. It has printed nothing.`,
+      `300 ms passed before it listened on port ${port}; raise the timeout if it needs longer. It has printed nothing.`,
     )
     const answered = other.waitForPort(port, { mode: 'http', timeout: 200 })
     expect(await rejectionOf(answered)).toMatchObject({ code: 'PROCESS_READY_TIMEOUT' })

@@ -46,6 +46,14 @@ describe('the version of a release', () => {
     expect(read('CHANGELOG.md').split('\n## ')[2]?.split('\n')[0]).toBe(VERSION)
     expect(run('notes', `v${NEXT}`).stdout).toBe(section)
 
+    const { version, 'In short': times, ...bars } = JSON.parse(read('bench/released.json'))
+    expect([version, times[0].slice(0, 2)]).toEqual([NEXT, ['median in ms', 'nacre']])
+    for (const [, ...numbers] of [
+      ...times.slice(1),
+      ...Object.values<string[][]>(bars).flatMap(([, ...rows]) => rows),
+    ])
+      expect(numbers.join(' ')).toMatch(/\d/)
+
     const tree = { ...JSON.parse(read('package-lock.json')).packages }
     for (const name of ['', ...companions(root).map((name) => `packages/${name}`)]) {
       const manifest = JSON.parse(read(path.join(name, 'package.json')))

@@ -45,6 +45,45 @@ describe('what programs of the machine run later', () => {
   )
 
   it(
+    'is marked in repositories that programs have made, also without a work tree, and in what leads to one',
+    inProject(async ({ sandbox, directory }) => {
+      await sandbox.exec(
+        'git init -q made && git init -q --bare bare.git && mkdir led && echo "gitdir: ../bare.git" >led/.git',
+      )
+      const marked = (await sandbox.workspace.changes()).flatMap((change) =>
+        change.withheld ? [change.path] : [],
+      )
+      const expected = [
+        'bare.git/config',
+        'bare.git/hooks',
+        'led/.git',
+        'made/.git/config',
+        'made/.git/hooks',
+      ]
+      expect(
+        expected.filter((name) => !marked.some((found) => found === name || found.startsWith(`${name}/`))),
+      ).toEqual([])
+      expect(
+        marked.filter((name) => !expected.some((found) => name === found || name.startsWith(`${found}/`))),
+      ).toEqual(marked.filter((name) => name.endsWith('info/attributes') || name.includes('/branches')))
+      const patch = (await sandbox.workspace.diff()).toString()
+      // `git apply` refuses paths with `.git`, so a patch has none.
+      expect(patch).toMatch(/# runs later: .*\ndiff --git a\/bare\.git\/config /)
+      await sandbox.workspace.commit()
+      expect(
+        ['bare.git/HEAD', 'made/.git/HEAD'].every((name) => existsSync(path.join(directory, name))),
+      ).toBe(true)
+      expect(
+        [...expected, 'bare.git/hooks'].filter((name) => existsSync(path.join(directory, name))),
+      ).toEqual([])
+      await sandbox.exec('rm -rf made')
+      expect(
+        (await sandbox.workspace.changes()).some(({ path, withheld }) => path === 'made/.git' && withheld),
+      ).toBe(false)
+    }),
+  )
+
+  it(
     'is committed where the rules protect nothing',
     inProject(
       async ({ sandbox, directory }) => {

@@ -1,6 +1,7 @@
 /** The rows by id, in the order of the report. */
 import * as alive from './alive.mjs'
 import * as background from './background.mjs'
+import * as busy from './busy.mjs'
 import * as capture from './capture.mjs'
 import * as endurance from './endurance.mjs'
 import * as exit from './exit.mjs'
@@ -33,6 +34,7 @@ export const rows = {
   endurance,
   background,
   alive,
+  busy,
   kill,
   parallel,
   sessions,

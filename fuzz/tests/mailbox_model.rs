@@ -1,8 +1,8 @@
 //! Explores the schedules of callers, a session and a dying shell at the session's mailbox.
 //!
 //! The mailbox is the real one, with the locks of loom. The session is a small one, but it lends, waits and takes back
-//! in the order of the real one. With one call of each caller, all schedules are explored; with two, all schedules that
-//! interrupt a running thread at most two or three times.
+//! in the order of the real one. With one call of each caller, all schedules are explored, or those that interrupt a running
+//! thread at most four times; with two, at most two or three times.
 
 #[path = "../../crates/core/src/session/mailbox.rs"]
 mod mailbox;
@@ -296,6 +296,8 @@ struct Model {
     waits: bool,
     /// The session closes its mailbox after so many calls.
     closes_after: usize,
+    /// Another sender stays, so nothing but a message wakes the session.
+    stays: bool,
     /// The second caller has only a weak sender.
     is_weak: bool,
     /// How often a schedule interrupts a thread that could continue; `None`: any number of times.
@@ -310,6 +312,7 @@ const TWO_EACH: Model = Model {
     dies: false,
     waits: false,
     closes_after: usize::MAX,
+    stays: false,
     is_weak: false,
     preemptions: Some(3),
 };
@@ -355,6 +358,7 @@ impl Model {
         let shell = Arc::new(Shell::default());
         let (sender, mailbox) = mailbox::mailbox();
         let (second, weak) = (sender.clone(), sender.downgrade());
+        let _stays = self.stays.then(|| sender.clone());
         let second: Send = if self.is_weak {
             drop(second);
             Box::new(move |call| match weak.upgrade() {
@@ -403,7 +407,7 @@ fn two_calls_of_each_caller_keep_their_order() {
 fn callers_that_wait_get_their_own_answers() {
     for calls in [[&[COMMAND], &[COMMAND]], [&[COMMAND], &[OTHER]]] {
         let calls = calls.map(<[Kind; 1]>::as_slice);
-        Model { calls, waits: true, preemptions: None, ..TWO_EACH }.explore();
+        Model { calls, waits: true, preemptions: Some(4), ..TWO_EACH }.explore();
     }
     let two_each = Model { waits: true, preemptions: Some(2), ..TWO_EACH };
     Model { calls: [&[COMMAND, COMMAND], &[COMMAND]], ..two_each }.explore();
@@ -418,6 +422,13 @@ fn a_shell_that_dies_beside_callers_that_wait_runs_each_command_once() {
         Model { closes_after, waits: true, preemptions: Some(2), ..TWO_EACH }.explore();
     }
     Model { is_weak: true, waits: true, preemptions: Some(2), ..TWO_EACH }.explore();
+}
+
+#[test]
+fn a_session_whose_callers_have_their_answers_receives_every_call() {
+    let two_each = Model { waits: true, stays: true, preemptions: Some(2), ..TWO_EACH };
+    Model { calls: [&[COMMAND, COMMAND], &[COMMAND]], closes_after: 3, ..two_each }.explore();
+    Model { calls: [&[COMMAND, OTHER], &[COMMAND]], closes_after: 3, ..two_each }.explore();
 }
 
 #[test]

@@ -8,9 +8,9 @@
 /** Fake timers, those of @sinonjs/fake-timers in vitest and Jest, keep what they replace: nacre may be loaded after them. */
 const { clock } = globalThis.setTimeout as { clock?: Record<string, unknown> }
 
-function original<K extends 'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval' | 'performance'>(
-  name: K,
-): (typeof globalThis)[K] {
+function original<
+  K extends 'setTimeout' | 'clearTimeout' | 'setInterval' | 'clearInterval' | 'setImmediate' | 'performance',
+>(name: K): (typeof globalThis)[K] {
   return (clock?.[`_${name}`] as (typeof globalThis)[K] | undefined) ?? globalThis[name]
 }
 
@@ -23,3 +23,13 @@ const real = original('performance')
 
 /** The monotonic clock. */
 export const performance = { now: real.now.bind(real) }
+
+const setImmediate = original('setImmediate') as typeof globalThis.setImmediate | undefined
+
+/** Resolves in a later turn of the event loop. Browsers have only timers for that. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (setImmediate === undefined) setTimeout(resolve, 0)
+    else setImmediate(resolve)
+  })
+}

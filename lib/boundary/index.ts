@@ -285,6 +285,8 @@ export interface NativeFeedEvent {
     | 'processEnded'
     | 'serviceRestarted'
     | 'denied'
+    | 'appeared'
+    | 'withheld'
     | 'asked'
     | 'answered'
   /** The command or the process. */
@@ -319,7 +321,7 @@ export interface NativeFeedEvent {
   terminal?: NativePty
   /** Restarts so far. */
   restarts?: number
-  /** What was refused or asked for. */
+  /** What was refused, withheld or asked for. */
   target?: string
   /** When a question is over; milliseconds since the epoch. */
   expiresAt?: number
@@ -804,6 +806,8 @@ export interface NativeResult {
   lostState?: Array<NativeLostState>
   /** Destinations that the session's proxy refused. */
   denials?: Array<string>
+  /** Keys of git's config that the machine's file did not get. */
+  withheld?: Array<string>
 }
 
 /** What a rollback has done. */

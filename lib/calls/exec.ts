@@ -267,9 +267,14 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   lostState?: LostState[]
   /**
    * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
-   * including those of background processes of the session.
+   * including those of background processes of the session. And what is `withheld`.
    */
   denials: Denial[]
+  /**
+   * Keys of git's config that programs have changed in the session's copy, and that the machine's file did not get, like
+   * `core.fsmonitor`; `*` for a copy that cannot be read. At most 100, which are in `denials`, too. Absent if there are none.
+   */
+  withheld?: string[]
   /** The process that the command has become because of `detachAfter`. Absent otherwise. */
   process?: Process
 }
@@ -294,6 +299,7 @@ export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
     truncatedAt: { ...perStream, description: 'Number of bytes before the gap in each stream.' },
     sessionRestarted: boolean,
     denials: list(denial),
+    withheld: optional(list(text)),
     lostState: {
       ...optional(list(reply<LostState>({ kind: text, name: text, reason: text }))),
       description: 'Items of the state that could not be restored before the command.',

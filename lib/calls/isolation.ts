@@ -299,11 +299,14 @@ export const isolationCapabilities = reply<IsolationCapabilities>({
   notes: listField(textField),
 })
 
-/** A connection that the network rules refused. */
+/**
+ * A connection that the network rules refused (`network`), a key of git's config that the machine's file did not get (`config`), or
+ * what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ */
 export interface Denial {
-  /** Host and port, like 'example.com:443'. */
+  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
   target: string
-  rule: 'network'
+  rule: 'network' | 'config' | 'protect'
 }
 
-export const denial = reply<Denial>({ target: textField, rule: wordOf('network') })
+export const denial = reply<Denial>({ target: textField, rule: wordOf('network', 'config', 'protect') })

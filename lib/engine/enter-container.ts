@@ -4,7 +4,7 @@ import { fs, os, path } from '../base/builtin.js'
 import { OptionError, SandboxError } from '../base/errors.js'
 import { absolute } from '../base/working-directory.js'
 import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
-import type { SandboxErrorCode } from '../calls/index.js'
+import type { Isolation, SandboxErrorCode } from '../calls/index.js'
 import { encodeEnv } from '../schema/env.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { awaitServer } from './connect.js'
@@ -17,7 +17,6 @@ import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { Program } from './program.js'
 import { isBelow, type Project, projectOf, realPath } from './project.js'
 import { type Proofs, proofs, shareRemedy } from './proof.js'
-import { protectPrograms } from './protect.js'
 import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
 import { SearchPath } from './search-path.js'
 import { runSetup } from './setup.js'
@@ -90,7 +89,7 @@ export async function enterContainer(
   const settings = JSON.stringify({
     cwd,
     env: { ...git, ...(values.env && encodeEnv(values.env)) },
-    isolation: protectPrograms(isolation, project, cwd),
+    isolation: isolation && guarding(isolation),
     ...(user.uid !== 0 && { user }),
   })
   if (Buffer.byteLength(settings) > MOST_SETTINGS) {
@@ -318,4 +317,13 @@ function explain(
         `the server in the container does not start: ${program}: ${error.message}`,
       )
   }
+}
+
+/**
+ * Rules that protect what this machine runs later in the project: those of a preset do, and here others, too. Otherwise they are
+ * what they were.
+ */
+function guarding(isolation: Isolation): Isolation {
+  if (typeof isolation === 'string' || isolation.preset !== undefined) return isolation
+  return { preset: 'workspace', network: 'host', processes: 'host', ...isolation }
 }

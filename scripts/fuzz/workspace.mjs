@@ -3,8 +3,9 @@
  * What its calls report and do is compared with the real directory and with what programs see.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { Sandbox } from 'nacre'
 import { must, within } from './call.mjs'
@@ -72,7 +73,7 @@ const parts = (random) => random.list(3, 17, () => (random.chance(0.15) ? CHECKP
 /** What a step does once its changes are checked. `which` chooses one of them. */
 const ENDS = {
   ...{ nothing: 2, commit: 2, commitOne: 2, discard: 1, discardOne: 2, conflict: 2, reopen: 2 },
-  ...{ checkpoint: 4, rollback: 4, forget: 1, fork: 3 },
+  ...{ checkpoint: 4, rollback: 4, forget: 1, fork: 3, build: 1, service: 1 },
 }
 
 /** Creates the operation, as plain data. */
@@ -120,6 +121,7 @@ class Subject {
   /** What the sandbox is a fork of, if that still exists. */
   #ancestors = []
   #isFork = false
+  #builds = 0
 
   constructor(place, env) {
     this.#place = place
@@ -251,6 +253,44 @@ class Subject {
   async forget(_change, which) {
     const [point] = this.#points.splice(which % Math.max(this.#points.length, 1), 1)
     if (point !== undefined) await within(this.sandbox.deleteCheckpoint(point.id), 'deleteCheckpoint')
+  }
+
+  /** What gets another content is built again. */
+  async build(_change, which) {
+    const make = (line) => this.#exec(['bash', '-c', `${line} && make -s`])
+    const [old, next] = [++this.#builds, ++this.#builds]
+    const rule = "printf 'built: source\\n\\tcp source built\\n' > Makefile"
+    await make(`mkdir -p build && cd build && ${rule} && echo ${old} > source`)
+    await this.#commit({ paths: ['build'] })
+    await make(`cd build && echo ${next} > source`)
+    // Not the product alone: as after `git checkout`, it is newer than its source then.
+    const paths = [['build/source'], ['build']][which % 2]
+    if (which % 4 < 2) await this.#call('discard', { paths })
+    else await this.#commit({ paths })
+    const { stdout } = await this.#exec(['bash', '-c', 'cd build && make -s && cat source built'])
+    must(
+      [`${old}\n${old}\n`, `${next}\n${next}\n`].includes(stdout),
+      `make after ${paths} leaves ${JSON.stringify(stdout)}`,
+    )
+    await this.#look()
+  }
+
+  /** A rollback ends a service that waits for its next start, too. */
+  async service() {
+    const log = path.join(this.#place, 'starts')
+    writeFileSync(log, '')
+    const starts = () => readFileSync(log, 'utf8').length
+    const { id } = await within(this.sandbox.checkpoint(), 'checkpoint')
+    const options = { healthCheck: { log: 'up' }, restart: 'on-failure', restartDelay: 50 }
+    const command = `printf x >> ${quoted(log)}; echo up; sleep 0.02; exit 1`
+    await within(this.sandbox.startService(command, options), 'startService')
+    while (starts() < 2) await sleep(5)
+    await within(this.sandbox.rollback(id), 'rollback')
+    const before = starts()
+    await sleep(150)
+    must(starts() === before, 'a service starts again after a rollback')
+    await within(this.sandbox.deleteCheckpoint(id), 'deleteCheckpoint')
+    await this.#look()
   }
 
   /** Goes on in a fork. Another fork changes everything, and the parent ends or stays. */

@@ -1,6 +1,7 @@
 /**
  * Gives the repository the version of the next release, and CHANGELOG.md its section. The changes since the last release are
- * files in .changeset, in the format of Changesets; without any, the version stays as it is. Prints the version.
+ * files in .changeset, in the format of Changesets; without any, the version stays as it is. Keeps the numbers of the benchmark,
+ * which shows them beside later ones. Prints the version.
  *
  *   node scripts/release/version.mjs
  */
@@ -11,6 +12,7 @@ import applyReleasePlan from '@changesets/apply-release-plan'
 import assembleReleasePlan from '@changesets/assemble-release-plan'
 import { read } from '@changesets/config'
 import readChanges from '@changesets/read'
+import { keepResults } from '../../bench/released.mjs'
 import { companions } from '../packages/companions.mjs'
 import { main, Problem } from '../packages/problem.mjs'
 import { notes } from './notes.mjs'
@@ -44,6 +46,7 @@ await main(async () => {
   }
   notes(root, version)
   if (version !== before) setVersion(before, version)
+  keepResults(version)
   console.log(version)
 })
 

@@ -124,4 +124,6 @@ pub struct NativeResult {
     pub lost_state: Option<Vec<NativeLostState>>,
     /// Destinations that the session's proxy refused.
     pub denials: Option<Vec<String>>,
+    /// Keys of git's config that the machine's file did not get.
+    pub withheld: Option<Vec<String>>,
 }

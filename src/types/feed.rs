@@ -27,7 +27,7 @@ pub struct NativeFeedEvent {
     pub session_id: String,
     /// What has happened.
     #[napi(
-        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'asked' | 'answered'"
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'appeared' | 'withheld' | 'asked' | 'answered'"
     )]
     pub kind: String,
     /// The command or the process.
@@ -63,7 +63,7 @@ pub struct NativeFeedEvent {
     pub terminal: Option<NativePty>,
     /// Restarts so far.
     pub restarts: Option<u32>,
-    /// What was refused or asked for.
+    /// What was refused, withheld or asked for.
     pub target: Option<String>,
     /// When a question is over; milliseconds since the epoch.
     pub expires_at: Option<f64>,

@@ -165,7 +165,10 @@ impl Error {
 
     /// The error for a port that no program of a session serves.
     pub fn port_closed(port: u16) -> Self {
-        Self::new(Code::PortClosed, format!("no program of the session listens on port {port}; start one, and wait until it listens"))
+        Self::new(
+            Code::PortClosed,
+            format!("no program of the session listens on port {port}; start one, and wait until it listens"),
+        )
     }
 
     /// The error for a call that the engine dropped.

@@ -68,6 +68,10 @@ pub enum What {
     ServiceRestarted { id: String, restarts: u32 },
     /// A connection was refused.
     Denied { target: String },
+    /// A repository or a file that nothing protects has appeared in the project.
+    Appeared { path: String },
+    /// A key of git's config stays in the session's copy.
+    Withheld { key: String },
     /// A connection waits for an answer.
     Asked { id: u64, target: String, expires_at: SystemTime },
     /// The answer; `None` if the time was over or nothing waits any more.
@@ -127,6 +131,7 @@ impl What {
             Self::CommandOutput { newest, .. } => newest.iter().map(Vec::len).sum(),
             Self::CommandEnded { end, .. } => end.cwd.len() + reason(&end.killed_by),
             Self::ProcessEnded { killed_by, .. } => reason(killed_by),
+            Self::Withheld { key: text } | Self::Appeared { path: text } => text.len(),
             Self::Denied { target } | Self::Asked { target, .. } | Self::Answered { target, .. } => target.len(),
             _ => 0,
         };

@@ -8,6 +8,7 @@ use nacre_isolation::network;
 use nacre_isolation::offer::Offer;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::confinement::{Network, Rules};
+use nacre_protocol::host_programs::{HostProgram, IN_PROJECT, WhileMissing};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::Path;
@@ -126,6 +127,9 @@ pub fn tiers(offer: &Offer) -> Tiers {
     let processes = mounts && lacks(&offer.processes, "pid namespaces");
     let network = mounts && lacks(&offer.network, "network namespaces");
     let landlock = |version: i32| offer.landlock >= version;
+    if mounts {
+        notes.push(unguarded());
+    }
     if !mounts && landlock(1) {
         notes.extend(LANDLOCK_ALONE.map(str::to_string));
     }
@@ -167,6 +171,14 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
 }
 
+/// What presets do not protect where it is missing.
+fn unguarded() -> String {
+    let unprotected = |found: &&HostProgram| found.missing == WhileMissing::Unprotected;
+    let names: Vec<&str> = IN_PROJECT.iter().filter(unprotected).map(|found| found.name).collect();
+    let (what, then) = ("presets do not keep programs from creating", "the event 'denied' reports them");
+    format!("isolation.filesystem: {what} {}, nor new repositories; {then}", names.join(", "))
+}
+
 /// The features that Landlock lacks without a mount namespace.
 const LANDLOCK_ALONE: [&str; 7] = [
     "isolation.filesystem.protect and .hide work outside writable directories only",
@@ -200,7 +212,7 @@ mod tests {
     fn the_tiers_follow_what_the_machine_offers() {
         let all = tiers(&full());
         assert_eq!((all.filesystem, all.network, all.processes), ("namespace", "namespace", "namespace"));
-        assert!(all.notes.is_empty());
+        assert_eq!(all.notes.len(), 1);
         let without_redirects = tiers(&Offer { redirects: Err("no".into()), ..full() });
         assert_eq!(without_redirects.network, "namespace");
         assert!(without_redirects.notes.iter().any(|note| note.starts_with("isolation.network: programs that ignore")));

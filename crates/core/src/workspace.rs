@@ -179,7 +179,8 @@ impl Workspace {
     pub fn share(&self) -> Result<(confinement::Workspace, OwnedFd), Error> {
         let (_, mount) = self.ask_for_share()?;
         let mount = mount.ok_or_else(|| failed("the mount of the workspace is missing"))?;
-        Ok((confinement::Workspace { path: self.options.path.clone(), store: self.stores.clone() }, mount))
+        let (path, store) = (self.options.path.clone(), self.stores.clone());
+        Ok((confinement::Workspace { path, store, outside: Vec::new() }, mount))
     }
 
     /// The changed paths: those selected, and everything below them; all by default. `None` if that is stopped.

@@ -1,54 +1,83 @@
-//! Private copies of files that programs may change for themselves, but not for the machine.
+//! Private copies of git's config files, which programs may change for themselves, but not for the machine.
 //!
 //! A program replaces a file by renaming another one to its name, which fails on a mount point. git first follows a link, and
 //! replaces what that leads to. So the mount that covers the file shows a link, to a copy in the private directory for
-//! temporary files.
+//! temporary files. [`crate::git_config`] gives back to the machine what is harmless.
 
+use crate::git_config::{MAX_BYTES, Made, NAME, stamp_of};
 use crate::paths::owned;
 use nacre_protocol::confinement::PRIVATE_TMP;
+use nacre_protocol::message;
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
 /// The directory of the copies.
 const DIRECTORY: &str = ".nacre-copies";
-/// Maximum bytes of a copy.
-const MAX_BYTES: u64 = 1024 * 1024;
-/// Maximum copies.
-const MAX_COPIES: usize = 1000;
+/// Maximum bytes of all copies.
+const MAX_TOTAL: u64 = 16 * 1024 * 1024;
 
-/// Makes a copy of a file in a private directory, which programs see at [`PRIVATE_TMP`]. Returns the unattached mount of a link
-/// to it. `None` for a file that cannot be copied.
-///
-/// # Errors
-/// Those of the system calls.
-pub fn make(file: &Path, private: &Path) -> io::Result<Option<OwnedFd>> {
-    let Some(content) = content(file)? else { return Ok(None) };
-    let directory = private.join(DIRECTORY);
-    // Whatever the umask is: programs may run as another user, and nothing else sees it.
-    let open = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode));
-    match DirBuilder::new().create(&directory) {
-        Ok(()) => open(&directory, 0o1777)?,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(error),
+/// The copies of a session, while they are made.
+#[derive(Default)]
+pub struct Copies {
+    directory: Option<OwnedFd>,
+    made: Vec<Made>,
+    bytes: u64,
+}
+
+impl Copies {
+    /// Makes a copy of a file in a private directory, which programs see at [`PRIVATE_TMP`]. `file` is where it can be read, `real`
+    /// its path on the machine. Returns the unattached mount of a link to the copy. `None` for a file that cannot be copied.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn make(&mut self, real: &Path, file: &Path, private: &Path) -> io::Result<Option<OwnedFd>> {
+        let directory = private.join(DIRECTORY);
+        // A mount can show it at two places.
+        if let Some(number) = self.made.iter().position(|made| made.path == real) {
+            return clone_link(&directory.join(number.to_string()).join("link")).map(Some);
+        }
+        let Some(text) = content(file, MAX_TOTAL - self.bytes)? else { return Ok(None) };
+        // Whatever the umask is: programs may run as another user, and nothing else sees it.
+        let open = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode));
+        if self.directory.is_none() {
+            DirBuilder::new().create(&directory)?;
+            open(&directory, 0o1777)?;
+            self.directory = Some(File::open(&directory)?.into());
+        }
+        let number = self.made.len().to_string();
+        let (own, link) = (directory.join(&number), directory.join(&number).join("link"));
+        DirBuilder::new().create(&own)?;
+        open(&own, 0o777)?;
+        let copy = own.join(NAME);
+        fs::write(&copy, &text)?;
+        open(&copy, 0o666)?;
+        symlink(Path::new(PRIVATE_TMP).join(DIRECTORY).join(number).join(NAME), &link)?;
+        self.bytes += text.len() as u64;
+        let stamp = nix::sys::stat::lstat(&copy).ok().as_ref().map(stamp_of);
+        self.made.push(Made { path: real.to_path_buf(), text, stamp });
+        clone_link(&link).map(Some)
     }
-    let numbers = (0..MAX_COPIES).map(|number| number.to_string());
-    let Some(number) = numbers.into_iter().find(|number| !directory.join(number).exists()) else { return Ok(None) };
-    let (own, name) = (directory.join(&number), file.file_name().unwrap_or_default());
-    DirBuilder::new().create(&own)?;
-    open(&own, 0o777)?;
-    fs::write(own.join(name), content)?;
-    open(&own.join(name), 0o666)?;
-    let link = own.join("link");
-    symlink(Path::new(PRIVATE_TMP).join(DIRECTORY).join(number).join(name), &link)?;
-    clone_link(&link).map(Some)
+
+    /// What the host needs to compare them: see [`crate::git_config::GitConfigs::take`].
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn finish(self) -> io::Result<Vec<OwnedFd>> {
+        let Some(directory) = self.directory else { return Ok(Vec::new()) };
+        // SAFETY: the name is static.
+        let list = owned(libc::c_long::from(unsafe { libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC) }))?;
+        let mut list = File::from(list);
+        list.write_all(&message::encode(&self.made)?)?;
+        Ok(vec![directory, list.into()])
+    }
 }
 
 /// `None` for what is no regular file, or too large.
-fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn content(path: &Path, left: u64) -> io::Result<Option<Vec<u8>>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = match File::options().read(true).custom_flags(flags).open(path) {
         // Without a copy, the original is read-only.
@@ -56,9 +85,10 @@ fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
         file => file?,
     };
     let mut bytes = Vec::new();
+    let most = MAX_BYTES.min(left);
     if file.metadata()?.is_file() {
-        file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
-        return Ok((bytes.len() as u64 <= MAX_BYTES).then_some(bytes));
+        file.take(most + 1).read_to_end(&mut bytes)?;
+        return Ok((bytes.len() as u64 <= most).then_some(bytes));
     }
     Ok(None)
 }

@@ -143,6 +143,9 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
 /// The rules with what guards a project. Landlock alone could protect nothing in a writable tree.
 fn guarded(rules: &Rules, project: ProjectFiles) -> Rules {
     let mut rules = rules.clone();
+    let mut project = project;
+    // What a caller protects is read-only.
+    project.copies.retain(|path| !is_within(path, &rules.filesystem.protect));
     rules.filesystem.protect.extend(project.protect.iter().cloned());
     rules.filesystem.write.extend(project.write.iter().cloned());
     rules.filesystem.project = project;

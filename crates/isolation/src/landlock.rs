@@ -7,6 +7,10 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use nacre_protocol::confinement::{Confinement, Mount};
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::Mode;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -79,9 +83,7 @@ fn files(
     let read = AccessFs::from_read(INTERFACE);
     let all = AccessFs::from_all(INTERFACE) & !AccessFs::IoctlDev;
     let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev | AccessFs::Truncate;
-    for path in readable(confinement) {
-        created = allow(created, &path, read)?;
-    }
+    read_rules(confinement, &mut |tree| (&mut created).add_rule(PathBeneath::new(tree, read)).map(|_| ()))?;
     let caches = confinement.caches.iter().map(|place| &place.files);
     for path in rules.write.iter().chain([&confinement.temporary]).chain(caches) {
         created = allow(created, lasting(confinement, path, path), all)?;
@@ -126,13 +128,16 @@ fn allow_device(
     }
 }
 
-/// The trees that may be read. In a mount namespace, the view already hides everything else, so the root suffices.
-/// Otherwise hidden paths, the devices and what belongs to other sessions are left out, and their siblings are listed
+/// Adds a rule for a tree.
+type Allow<'a> = dyn FnMut(OwnedFd) -> Result<(), RulesetError> + 'a;
+
+/// Allows the trees that may be read. In a mount namespace, the view already hides everything else, so the root suffices.
+/// Otherwise hidden paths, the devices and what belongs to other sessions are left out, and their siblings have rules
 /// instead. As in a view, only what the rules name can be read of the directory for temporary files.
-fn readable(confinement: &Confinement) -> Vec<PathBuf> {
-    let Some(rules) = &confinement.filesystem else { return Vec::new() };
+fn read_rules(confinement: &Confinement, allow: &mut Allow) -> Result<(), RulesetError> {
+    let Some(rules) = &confinement.filesystem else { return Ok(()) };
     if confinement.namespaces.is_some() {
-        return vec![PathBuf::from("/")];
+        return without(Path::new("/"), &[], &[], allow);
     }
     let roots = match &rules.read {
         None => vec![PathBuf::from("/")],
@@ -150,51 +155,80 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     hidden.push(PathBuf::from("/dev"));
     let cwd = rules.read.is_none().then(|| confinement.cwd.canonicalize().ok()).flatten();
     let named: Vec<&PathBuf> = rules.read.iter().flatten().chain(&cwd).chain([&confinement.shell]).collect();
+    let linked: Vec<Identity> = hidden.iter().filter_map(|path| linked_file(path)).collect();
     let shared = confinement.temporary.parent().and_then(|path| path.canonicalize().ok());
     let shared = shared.filter(|root| !named.iter().any(|path| root.starts_with(path)));
-    let mut trees = Vec::new();
     for path in named.into_iter().filter(|path| shared.as_ref().is_some_and(|root| path.starts_with(root))) {
-        without(path, &hidden, &mut trees);
+        without(path, &hidden, &linked, allow)?;
     }
     hidden.extend(shared);
     for root in roots.iter().chain(&own) {
-        without(root, &hidden, &mut trees);
+        without(root, &hidden, &linked, allow)?;
     }
-    trees
+    Ok(())
 }
 
-/// A tree without its hidden parts, as a list of trees.
-fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
+/// Allows a tree without its hidden parts. `linked`: the hidden files that have other names.
+fn without(root: &Path, hidden: &[PathBuf], linked: &[Identity], allow: &mut Allow) -> Result<(), RulesetError> {
     if hidden.iter().any(|path| root.starts_with(path)) {
-        return;
+        return Ok(());
     }
-    if !hidden.iter().any(|path| path.starts_with(root)) {
-        return trees.push(root.to_path_buf());
-    }
-    let Ok(entries) = std::fs::read_dir(root) else { return };
-    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
-        // A right belongs to the file, not to its name: a hard link would show hidden content.
-        if !is_link_to(&entry.path(), hidden) {
-            without(&entry.path(), hidden, trees);
+    let Ok(opened) = paths::open_path(root) else { return Ok(()) };
+    let below: Vec<&Path> = hidden.iter().filter_map(|path| path.strip_prefix(root).ok()).collect();
+    if below.is_empty() { allow(opened) } else { neighbours(root, &opened, &below, linked, allow) }
+}
+
+/// Allows what is in a directory, except for these paths below it. There may be hundreds of entries: each takes as few system
+/// calls and comparisons as possible.
+fn neighbours(
+    directory: &Path,
+    opened: &OwnedFd,
+    hidden: &[&Path],
+    linked: &[Identity],
+    allow: &mut Allow,
+) -> Result<(), RulesetError> {
+    let mut below: HashMap<&OsStr, Vec<&Path>> = HashMap::new();
+    for path in hidden {
+        let mut names = path.components();
+        if let Some(first) = names.next() {
+            below.entry(first.as_os_str()).or_default().push(names.as_path());
         }
     }
+    let Ok(entries) = std::fs::read_dir(directory) else { return Ok(()) };
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
+        let name = entry.file_name();
+        let hidden = below.get(&*name);
+        let is_hidden = hidden.is_some_and(|rests| rests.iter().any(|rest| rest.as_os_str().is_empty()));
+        // A right belongs to the file, not to its name: a hard link would show hidden content.
+        let is_linked = || linked_file(&entry.path()).is_some_and(|file| linked.contains(&file));
+        if is_hidden || !linked.is_empty() && is_linked() {
+            continue;
+        }
+        // A link that takes the place of the entry meanwhile is opened itself.
+        let Ok(tree) = openat(opened, &*name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+        else {
+            continue;
+        };
+        match hidden {
+            None => allow(tree)?,
+            Some(rests) => neighbours(&entry.path(), &tree, rests, linked, allow)?,
+        }
+    }
+    Ok(())
 }
 
-/// True for another name of a hidden file.
-fn is_link_to(path: &Path, hidden: &[PathBuf]) -> bool {
-    let identity = |path: &Path| path.symlink_metadata().ok().map(|found| (found.dev(), found.ino(), found.nlink()));
-    let found = identity(path);
-    found.is_some_and(|(.., links)| links > 1) && hidden.iter().any(|hidden| identity(hidden) == found)
-}
+/// The device and the number of a file.
+type Identity = (u64, u64);
 
-fn is_directory(opened: &OwnedFd) -> bool {
-    nix::sys::stat::fstat(opened).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+/// The identity of a file that has several names. A directory has one.
+fn linked_file(path: &Path) -> Option<Identity> {
+    let found = path.symlink_metadata().ok()?;
+    (!found.is_dir() && found.nlink() > 1).then(|| (found.dev(), found.ino()))
 }
 
 /// Adds one rule. A missing path, or a path with a link, gets no rule: the host resolved all existing links before
-/// anything ran, so a program may have created it. Rights for directories are left out for a file.
+/// anything ran, so a program may have created it. The library leaves rights for directories out for a file.
 fn allow(created: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     let Ok(opened) = paths::open_path(path) else { return Ok(created) };
-    let rights = if is_directory(&opened) { rights } else { rights & AccessFs::from_file(INTERFACE) };
     created.add_rule(PathBeneath::new(opened, rights))
 }

@@ -3,7 +3,7 @@
 //! A process that controls a directory can replace part of a path with a link at any time. So sources and targets are
 //! opened once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
-use crate::copies;
+use crate::copies::Copies;
 use crate::network;
 use crate::paths::{Device, Found, open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
@@ -166,8 +166,9 @@ impl Sources {
     }
 }
 
-/// Applies the view of a confinement, with the mount of its workspace. Runs once in a new mount namespace.
-pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Result<()> {
+/// Applies the view of a confinement, with the mount of its workspace. Runs once in a new mount namespace. Returns the
+/// descriptors of its copies.
+pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     let view = view(confinement);
     let nothing = None::<&str>;
     let mut layered = None;
@@ -195,9 +196,10 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
     } else if view.access == Access::Read {
         read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
     }
+    let mut copies = Copies::default();
     for (step, source) in view.steps.iter().zip(&sources.trees) {
         uncover(root, step.place())?;
-        take(step, source.as_ref(), &sources.devices, root)?;
+        take(step, source.as_ref(), &sources.devices, root, &mut copies)?;
     }
     for step in view.steps.iter().filter(|step| matches!(step, Step::Frame(_) | Step::Shelf(_))) {
         read_only(libc::AT_FDCWD, &c_path(&inside(root, step.place()))?, 0).map_err(at(step.place(), "protect"))?;
@@ -210,7 +212,8 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
         change_root(root)?;
     }
-    resolver.iter().try_for_each(name_resolver)
+    resolver.iter().try_for_each(name_resolver)?;
+    copies.finish()
 }
 
 /// Covers `/etc/resolv.conf`, which may be a link. Where there is no such file, programs look for a resolver at the same address.
@@ -231,7 +234,13 @@ fn uncover(place: &Path, device: Device) -> io::Result<()> {
     Ok(())
 }
 
-fn take(step: &Step, source: Option<&Source>, devices: &[(&str, OwnedFd)], root: &Path) -> io::Result<()> {
+fn take(
+    step: &Step,
+    source: Option<&Source>,
+    devices: &[(&str, OwnedFd)],
+    root: &Path,
+    copies: &mut Copies,
+) -> io::Result<()> {
     let inside = |path: &Path| inside(root, path);
     let tree = source.and_then(|source| if let Source::Tree(tree) = source { Some(tree) } else { None });
     match step {
@@ -260,9 +269,10 @@ fn take(step: &Step, source: Option<&Source>, devices: &[(&str, OwnedFd)], root:
                 .map_err(at(Path::new("/proc"), "mount"))
         }
         Step::Hide(_, path) => hide(&inside(path), tree).map_err(at(path, "hide")),
-        Step::Copy(_, path) => {
+        Step::Copy(real, path) => {
             bind(tree, &inside(path), Access::Read).map_err(at(path, "mount"))?;
-            let copy = copies::make(&inside(path), &inside(Path::new(PRIVATE_TMP))).map_err(at(path, "copy"))?;
+            let private = inside(Path::new(PRIVATE_TMP));
+            let copy = copies.make(real, &inside(path), &private).map_err(at(path, "copy"))?;
             match copy.map_or(Ok(()), |copy| attach(&copy, &inside(path))) {
                 // Without a kernel that mounts links, it stays read-only.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),

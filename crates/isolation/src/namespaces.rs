@@ -28,7 +28,7 @@ pub struct Handles {
     /// A message tells the init to exit once no other process is left in its namespace.
     pub control: Option<OwnedFd>,
     /// Sockets of the network namespace: one for diagnosis, the listener of the session's proxy, and that of its resolver, as far
-    /// as there are any.
+    /// as there are any. Among them are the descriptors of the [copies](crate::git_config).
     pub sockets: Vec<OwnedFd>,
 }
 
@@ -153,15 +153,16 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedF
         return Err(io::Error::other("the supervisor has ended"));
     }
     // The setup must not rely on capabilities that happen to be present: every failure is reported.
-    mounts::apply(confinement, workspace)?;
+    let copies = mounts::apply(confinement, workspace)?;
     if !confinement.namespaces.is_some_and(|namespaces| namespaces.network) {
-        return Ok(Vec::new());
+        return Ok(copies);
     }
     network::start_loopback()
         .map_err(|error| io::Error::other(format!("cannot start the loopback interface: {error}")))?;
     let port = confinement.proxy_port.filter(|_| confinement.network == Network::Proxy);
     // Without it, the host reads tables in /proc. Programs inside may make none.
     let mut sockets: Vec<OwnedFd> = network::open_diagnosis().into_iter().collect();
+    sockets.extend(copies);
     let Some(port) = port else { return Ok(sockets) };
     sockets.push(network::listen_on_loopback(port)?);
     if confinement.redirects {

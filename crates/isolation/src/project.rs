@@ -24,6 +24,13 @@ const SKIPPED: [&str; 3] = ["node_modules", "target", ".git"];
 /// The modification time of a placeholder, in seconds: what a killed session has left behind is used and removed by the next one.
 pub const PLACED_AT: i64 = 1;
 
+/// The directories of git that the work tree of a workspace needs, and that lie outside of it: it has no layer for them.
+pub fn outside(cwd: &Path, workspace: &Path) -> Vec<PathBuf> {
+    let mut search = Search { owner: owner(cwd), found: ProjectFiles::default(), seen: BTreeSet::new(), left: 1 };
+    let needed = search.top(cwd).and_then(|top| search.git(&top)).map(|git| git.needed).unwrap_or_default();
+    needed.into_iter().filter(|path| !path.starts_with(workspace) && !workspace.starts_with(path)).collect()
+}
+
 /// What is guarded in the work tree around `cwd` and in other writable trees. `opens`: git may write to the repository. `layered`
 /// is a copy-on-write workspace: nothing is guarded in it, since programs change only a layer.
 pub fn find(cwd: &Path, write: &[PathBuf], opens: bool, layered: Option<&Path>) -> ProjectFiles {
@@ -44,11 +51,12 @@ pub fn find(cwd: &Path, write: &[PathBuf], opens: bool, layered: Option<&Path>) 
             search.found.write.extend(git.needed.iter().filter(|path| !is_writable(path)).cloned());
         }
         if is_writable(root) && !is_wide(root) {
+            search.found.roots.push(root.to_path_buf());
             search.guard(root, &IN_PROJECT, git.is_some());
             search.nested(root);
         }
     }
-    let ProjectFiles { mut protect, mut placeholders, mut copies, mut write, mut shown } = search.found;
+    let ProjectFiles { mut protect, mut placeholders, mut copies, mut write, mut shown, mut roots, .. } = search.found;
     let is_layered = |path: &Path| layered.is_some_and(|workspace| path.starts_with(workspace));
     if layered.is_some() {
         // Its layers do not have what is outside: a discard would not take it back.
@@ -58,7 +66,8 @@ pub fn find(cwd: &Path, write: &[PathBuf], opens: bool, layered: Option<&Path>) 
     protect.retain(|path| !is_layered(path));
     placeholders.retain(|placeholder| !is_layered(&placeholder.path));
     copies.retain(|path| !is_layered(path));
-    ProjectFiles { protect, placeholders, copies, write, shown }
+    roots.retain(|path| !is_layered(path));
+    ProjectFiles { protect, placeholders, copies, write, shown, roots, known: Vec::new() }
 }
 
 /// The directories of git of a work tree.
@@ -170,20 +179,10 @@ impl Search {
 
     /// Guards the repositories below a project.
     fn nested(&mut self, root: &Path) {
-        let mut pending = VecDeque::from([(root.to_path_buf(), 0)]);
-        for _ in 0..MAX_DIRECTORIES {
-            let Some((directory, depth)) = pending.pop_front() else { break };
-            if depth > 0 && self.left > 0 && directory.join(".git").symlink_metadata().is_ok() {
+        for directory in directories(root).into_iter().skip(1) {
+            if self.left > 0 && directory.join(".git").symlink_metadata().is_ok() {
                 let is_repository = self.git(&directory).is_some();
                 self.guard(&directory, &IN_PROJECT, is_repository);
-            }
-            if depth < MAX_DEPTH {
-                let is_inner = |path: &PathBuf| {
-                    let name = path.file_name().unwrap_or_default();
-                    path.symlink_metadata().is_ok_and(|found| found.is_dir())
-                        && SKIPPED.iter().all(|skipped| name != *skipped)
-                };
-                pending.extend(entries(&directory).into_iter().filter(is_inner).map(|path| (path, depth + 1)));
             }
         }
     }
@@ -226,7 +225,8 @@ pub fn is_placeholder(found: &Metadata, is_file: bool) -> bool {
     (if is_file { found.is_file() } else { found.is_dir() }) && (found.mtime(), found.mtime_nsec()) == (PLACED_AT, 0)
 }
 
-fn is_repository(directory: &Path) -> bool {
+/// Whether a directory is one of git.
+pub fn is_repository(directory: &Path) -> bool {
     directory.join("HEAD").is_file() && directory.join("objects").is_dir()
 }
 
@@ -234,8 +234,25 @@ fn owner(path: &Path) -> u32 {
     path.metadata().map_or_else(|_| nix::unistd::geteuid().as_raw(), |found| found.uid())
 }
 
+/// A project and the directories in it that can have repositories.
+pub fn directories(root: &Path) -> Vec<PathBuf> {
+    let (mut found, mut pending) = (Vec::new(), VecDeque::from([(root.to_path_buf(), 0)]));
+    while let Some((directory, depth)) = pending.pop_front().filter(|_| found.len() < MAX_DIRECTORIES) {
+        if depth < MAX_DEPTH {
+            let is_inner = |path: &PathBuf| {
+                let name = path.file_name().unwrap_or_default();
+                path.symlink_metadata().is_ok_and(|found| found.is_dir())
+                    && SKIPPED.iter().all(|skipped| name != *skipped)
+            };
+            pending.extend(entries(&directory).into_iter().filter(is_inner).map(|path| (path, depth + 1)));
+        }
+        found.push(directory);
+    }
+    found
+}
+
 /// The first entries of a directory.
-fn entries(directory: &Path) -> Vec<PathBuf> {
+pub fn entries(directory: &Path) -> Vec<PathBuf> {
     let listed = fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_DIRECTORIES);
     listed.map(|entry| entry.path()).collect()
 }

@@ -113,7 +113,9 @@ pub fn view(confinement: &Confinement) -> View {
     let stores = confinement.workspace.iter().map(|workspace| workspace.store.clone());
     let Some(rules) = &confinement.filesystem else {
         let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
-        let steps = own_proc.then_some(Step::Processes).into_iter().chain(stores.map(hidden)).collect();
+        let outside = confinement.workspace.iter().flat_map(|workspace| workspace.outside.iter().cloned());
+        let outside = outside.map(|path| Step::Bind(path, Access::Read));
+        let steps = own_proc.then_some(Step::Processes).into_iter().chain(outside).chain(stores.map(hidden)).collect();
         return View { only: None, access: Access::Write, steps };
     };
     let mut steps = Vec::new();

@@ -34,6 +34,10 @@ pub struct ProjectFiles {
     pub write: Vec<PathBuf>,
     /// The work tree, which is visible even where the directory for temporary files is private.
     pub shown: Vec<PathBuf>,
+    /// The projects, where more can appear.
+    pub roots: Vec<PathBuf>,
+    /// What is there of that.
+    pub known: Vec<PathBuf>,
 }
 
 /// An empty directory, or a file.
@@ -144,6 +148,8 @@ pub struct Workspace {
     pub path: PathBuf,
     /// The directory with the layers of all workspaces. Programs see nothing of it.
     pub store: PathBuf,
+    /// Directories of git outside of it, which are read-only: a discard would not take back what a commit leaves there.
+    pub outside: Vec<PathBuf>,
 }
 
 /// What Landlock restricts.

@@ -4,6 +4,8 @@
 //! sources are not listed, although a build runs them too: `package.json`, `Makefile` or `build.rs` are what the sandbox is
 //! there to change.
 
+use std::collections::BTreeSet;
+
 /// What protects a file that is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileMissing {
@@ -33,7 +35,7 @@ const fn entry(name: &'static str, missing: WhileMissing, reason: &'static str) 
 use WhileMissing::{Directory, File, Unprotected};
 
 /// In each directory of git: of a repository, of a submodule and, as far as it has them, of a linked worktree.
-pub const IN_GIT: [HostProgram; 6] = [
+pub const IN_GIT: [HostProgram; 8] = [
     entry("hooks", Directory, "git runs its programs at a commit, a push, a checkout and so on"),
     entry(
         "config",
@@ -44,6 +46,8 @@ pub const IN_GIT: [HostProgram; 6] = [
     entry("commondir", File(".\n"), "git takes config and hooks from the directory that it names"),
     entry("gitdir", Unprotected, "git finds the work tree of a linked worktree by it"),
     entry("info/attributes", File(""), "git filters files by programs of the config as it says"),
+    entry("remotes", Directory, "git takes the URLs of remotes from its files"),
+    entry("branches", Directory, "git takes the URLs of remotes from its files"),
 ];
 
 /// In a project, and in the top directory of its work tree.
@@ -85,28 +89,58 @@ pub const IN_PROJECT: [HostProgram; 35] = [
     entry("pip.conf", Unprotected, "pip obeys its index"),
 ];
 
-/// Why a path of a project counts, wherever in the project it lies: for comparisons that see all paths.
-pub fn reason(path: &[u8]) -> Option<&'static str> {
+/// Why a path of a project counts, wherever in the project it lies: for comparisons that see all paths. A directory `.git` has
+/// what counts and what does not.
+pub fn reason(path: &[u8], is_directory: bool) -> Option<&'static str> {
     let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').collect();
-    let matches = |found: &HostProgram, from: usize| {
-        let wanted: Vec<&[u8]> = found.name.as_bytes().split(|byte| *byte == b'/').collect();
-        names.get(from..).is_some_and(|rest| rest.starts_with(&wanted))
+    let Some(git) = names.iter().position(|name| *name == b".git") else {
+        return (0..names.len()).find_map(|from| listed(&IN_PROJECT, names.get(from..)?));
     };
-    let in_project = || (0..names.len()).find_map(|from| IN_PROJECT.iter().find(|found| matches(found, from)));
-    let git = names.iter().position(|name| *name == b".git");
-    let in_git = || {
-        let git = git?;
-        // A file `.git` says where the repository is.
-        if git + 1 == names.len() {
-            return None;
-        }
-        let is_inner = |at: &usize| {
-            *at == git + 1 || names.get(git + 1).is_some_and(|name| *name == b"modules" || *name == b"worktrees")
+    if git + 1 == names.len() {
+        return (!is_directory).then_some("git takes config and hooks from the directory that it names");
+    }
+    let is_inner = |at: &usize| {
+        *at == git + 1 || names.get(git + 1).is_some_and(|name| *name == b"modules" || *name == b"worktrees")
+    };
+    (git + 1..names.len()).filter(is_inner).find_map(|from| listed(&IN_GIT, names.get(from..)?))
+}
+
+fn listed(list: &[HostProgram], names: &[&[u8]]) -> Option<&'static str> {
+    let is_meant = |found: &&HostProgram| {
+        names.starts_with(&found.name.as_bytes().split(|byte| *byte == b'/').collect::<Vec<_>>())
+    };
+    list.iter().find(is_meant).map(|found| found.reason)
+}
+
+/// The same for changed paths, which can show more: a repository without a work tree has no `.git` in its path.
+pub struct Changed {
+    /// Such repositories that are new.
+    bare: BTreeSet<Vec<u8>>,
+}
+
+impl Changed {
+    /// For all changed paths.
+    pub fn new<'a>(paths: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let holding = |wanted: &'static [u8]| {
+            paths.clone().filter_map(move |path| {
+                let above = path.strip_suffix(wanted)?;
+                if above.is_empty() { Some(above) } else { above.strip_suffix(b"/") }
+            })
         };
-        (git + 1..names.len()).filter(is_inner).find_map(|from| IN_GIT.iter().find(|found| matches(found, from)))
-    };
-    let found = if git.is_some() { in_git() } else { in_project() };
-    found.map(|found| found.reason)
+        let heads: BTreeSet<&[u8]> = holding(b"HEAD").collect();
+        Self { bare: holding(b"objects").filter(|path| heads.contains(path)).map(<[u8]>::to_vec).collect() }
+    }
+
+    /// See [`reason`].
+    pub fn reason(&self, path: &[u8], is_directory: bool) -> Option<&'static str> {
+        let is_split = |at: &usize| path.get(*at) == Some(&b'/');
+        let inside = (0..path.len()).filter(is_split).filter_map(|at| Some((path.get(..at)?, path.get(at + 1..)?)));
+        let of_bare = || {
+            let (_, inner) = inside.chain([(&b""[..], path)]).find(|(above, _)| self.bare.contains(*above))?;
+            listed(&IN_GIT, &inner.split(|byte| *byte == b'/').collect::<Vec<_>>())
+        };
+        reason(path, is_directory).or_else(of_bare)
+    }
 }
 
 #[cfg(test)]
@@ -125,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_path_counts_wherever_it_lies() {
-        let counts = |path: &str| reason(path.as_bytes()).is_some();
+        let counts = |path: &str| reason(path.as_bytes(), path.ends_with(".git")).is_some();
         let listed = [
             ".git/hooks/pre-commit",
             ".git/config",
@@ -153,5 +187,25 @@ mod tests {
             ".git",
         ];
         assert_eq!(others.into_iter().find(|path| counts(path)), None);
+        assert!(reason(b"sub/.git", false).is_some(), "a file leads git elsewhere");
+    }
+
+    #[test]
+    fn a_new_repository_counts_without_a_work_tree() {
+        let paths = [
+            "a/b.git",
+            "a/b.git/HEAD",
+            "a/b.git/config",
+            "a/b.git/hooks/update",
+            "a/b.git/objects",
+            "c/HEAD",
+            "c/config",
+        ];
+        let changed = Changed::new(paths.iter().map(|path| path.as_bytes()));
+        let counted: Vec<&str> =
+            paths.into_iter().filter(|path| changed.reason(path.as_bytes(), false).is_some()).collect();
+        assert_eq!(counted, ["a/b.git/config", "a/b.git/hooks/update"]);
+        let top = Changed::new([&b"HEAD"[..], b"objects", b"config"].into_iter());
+        assert!(top.reason(b"config", false).is_some() && top.reason(b"refs/config", false).is_none());
     }
 }

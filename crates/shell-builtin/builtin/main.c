@@ -16,6 +16,7 @@
 enum { REFUSED_STATUS = 126 };
 
 uint64_t command_id;
+static pid_t supervisor;
 
 /* ---- Requests ---- */
 
@@ -131,10 +132,18 @@ void announce_exit_trap(void) {
   if (!is_background) send_reply(&ending, "");
 }
 
+/* As the first shell, which the supervisor makes so. The standby must not: it keeps the state. */
+static void die_with_supervisor(void) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  /* It may have died before. */
+  if (getppid() != supervisor) kill(own_pid, SIGKILL);
+}
+
 /* The id is `$?` of the command that the previous shell died in. */
 static void promote(const struct request *request) {
   drop_pending_signals();
   become_shell();
+  die_with_supervisor();
   last_command_exit_value = (int)request->id;
   struct reply promoted = {.kind = PROMOTED, .pid = own_pid};
   send_reply(&promoted, "");
@@ -223,6 +232,7 @@ static void greet(void) {
 static int nacre(WORD_LIST *words) {
   if (!words || !words->next || !layout_is_known(nacre)) return 1;
   own_pid = getpid();
+  supervisor = getppid();
   note_rank();
   /* Otherwise a program of the same user could read the number of a command in this process's memory, copy its channel,
    * and report a result (ptrace(2), "Ptrace access mode checking"). Forks inherit this; programs do not. */

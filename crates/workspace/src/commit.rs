@@ -239,17 +239,21 @@ impl Commit<'_> {
         staging::remove_seen(self.merged, self.staging)?;
         let deleted = redirects::copy_renamed(&self.sides(), self.staging)?;
         let named = paths.clone().unwrap_or_default();
-        let is_withheld = |path: &[u8]| withholds && host_programs::reason(path).is_some() && !is_named(path, &named);
         let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
             Ok(changes) => changes,
             Err(path) => return Ok(Err(path)),
+        };
+        let counted = host_programs::Changed::new(changes.iter().map(|change| change.path.as_slice()));
+        let is_withheld = |path: &[u8], is_directory| {
+            withholds && counted.reason(path, is_directory).is_some() && !is_named(path, &named)
         };
         let mut skipped = Skipped::new();
         let mut kept = Vec::with_capacity(changes.len());
         let mut kept_directories = HashSet::new();
         for change in changes {
+            let is_directory = change.now.or(change.before).is_some_and(|entry| entry.kind == Kind::Directory);
             let reason = match change.now.map(|now| now.kind) {
-                _ if is_withheld(&change.path) => Some(WITHHELD),
+                _ if is_withheld(&change.path, is_directory) => Some(WITHHELD),
                 _ if change.difference == Difference::Metadata => None,
                 Some(Kind::Socket) => Some("a socket cannot be committed"),
                 Some(Kind::Device) => Some("a device cannot be committed"),
@@ -440,7 +444,7 @@ impl Plan {
 
 /// Whether one of these paths names a change as it is, a listed directory that it is in, or what needs it.
 fn is_named(path: &[u8], named: &[Vec<u8>]) -> bool {
-    let is_listed = |name: &[u8]| host_programs::reason(name).is_some();
+    let is_listed = |name: &[u8]| host_programs::reason(name, true).is_some();
     named.iter().any(|name| name == path || (is_listed(name) && (is_within(path, name) || is_within(name, path))))
 }
 

@@ -17,7 +17,7 @@ mod version;
 
 use crate::Tree;
 use crate::failure::{Failure, errno_of, shown, while_doing};
-use nacre_protocol::host_programs;
+use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::Change;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -42,10 +42,11 @@ pub fn write(
 ) -> Result<(), Failure> {
     let mut out = Limited { out, left: max_bytes, max_bytes };
     let (mut merged, mut base) = (Side::new(merged), Side::new(base));
+    let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
     for Change { path, .. } in changes.iter().filter(|change| !is_refused(&change.path)) {
         interrupt().map_err(while_doing("write the patch"))?;
         let (before, now) = (base.version(path)?, merged.version(path)?);
-        let path = Path::new(path);
+        let path = Path { reason: counted.reason(path, false), ..Path::new(path) };
         match (before, now) {
             (Some(before), Some(now)) if before.is_link() == now.is_link() => {
                 section(&mut out, &path, Some(&before), Some(&now))?;
@@ -112,11 +113,13 @@ struct Path<'a> {
     path: &'a [u8],
     before: Vec<u8>,
     now: Vec<u8>,
+    /// Why programs of the machine run or obey it later.
+    reason: Option<&'static str>,
 }
 
 impl<'a> Path<'a> {
     fn new(path: &'a [u8]) -> Self {
-        Self { path, before: quoted(b"a/", path), now: quoted(b"b/", path) }
+        Self { path, reason: None, before: quoted(b"a/", path), now: quoted(b"b/", path) }
     }
 }
 
@@ -194,7 +197,7 @@ fn header(
     is_same: bool,
 ) -> io::Result<()> {
     // git apply skips lines before a header.
-    if let Some(reason) = host_programs::reason(path.path) {
+    if let Some(reason) = path.reason {
         writeln!(out, "# runs later: {reason}")?;
     }
     out.write_all(&[b"diff --git ", &path.before[..], b" ", &path.now, b"\n"].concat())?;

@@ -11,6 +11,7 @@ import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, isBusy, isOurs } from './failure.js'
 import { Generation } from './generation.js'
+import { decodeList } from './long-list.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { hintForPages } from './page-origin.js'
@@ -138,6 +139,7 @@ export class Connection {
       const calls = request.cancel === undefined ? this.#persistent : this.#numbered
       return calls?.call(request, limits, attempt) ?? repeated(request, limits, attempt)
     })
+    if (request.list !== undefined) return decodeList(endpoint.reply, json, request.list)
     return endpoint.reply.decode(json, request.encoding)
   }
 
@@ -163,8 +165,8 @@ export class Connection {
   async #attempt(request: Request, limits: CallLimits): Promise<unknown> {
     const watchdog = request.waits ? this.#watchdog(limits) : undefined
     try {
-      const response = await this.#send({ ...request, ...(watchdog && { cut: watchdog.signal }) }, limits)
-      return await this.#read(response, request, limits)
+      const single = { ...request, ...(watchdog && { cut: watchdog.signal }) }
+      return await this.#read(await this.#send(single, limits), single, limits)
     } finally {
       watchdog?.end()
     }
@@ -289,7 +291,8 @@ export class Connection {
   }
 
   #read(response: Response, request: Request, limits: CallLimits): Promise<unknown> {
-    return readReply(response, request, (error) => this.#explain(error, request, limits))
+    const stop = request.cut ?? limits.signal
+    return readReply(response, request, stop, (error) => this.#explain(error, request, limits))
   }
 
   /** The error for what `fetch` throws, which says little and differs between runtimes. */

@@ -2,21 +2,26 @@
 import { INSTANCE_HEADER } from '../../protocol/headers.js'
 import { objectOf } from '../../schema/reply.js'
 import { errorOf, isEnvelope, proxyError } from './failure.js'
+import { readList } from './long-list.js'
 import type { Request } from './request.js'
 
-/** A long reply begins with blanks, and may hold an error in spite of its status. `explain` makes the error of a broken one. */
+/**
+ * A long reply begins with blanks, and may hold an error in spite of its status. `stop` breaks it off; `explain` makes the error
+ * of a broken one.
+ */
 export async function readReply(
   response: Response,
   request: Request,
+  stop: AbortSignal,
   explain: (error: unknown) => unknown,
 ): Promise<unknown> {
-  let text: string
+  let reply: unknown
   try {
-    text = await response.text()
+    const isList = request.list !== undefined && response.body !== null
+    reply = isList ? await readList(response.body, stop) : parse(await response.text())
   } catch (error) {
     throw explain(error)
   }
-  const reply = parse(text)
   if (isEnvelope(reply)) throw errorOf(reply, request)
   if (!isFromServer(response)) throw proxyError(request.path, response.status, reply)
   if (reply === undefined) throw explain(new SyntaxError('the reply is not JSON, or was cut off'))

@@ -1,6 +1,7 @@
 /** A request to the server. */
 import type { Endpoint } from '../../protocol/endpoints.js'
 import type { Asked } from './failure.js'
+import { listOf } from './long-list.js'
 
 export interface Request extends Asked {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -12,6 +13,8 @@ export interface Request extends Asked {
   headers?: Record<string, string>
   /** The reply waits for an event and may take hours, so requestTimeout does not apply. */
   waits?: boolean
+  /** The name of the list that is the whole reply. */
+  list?: string | undefined
   /** A POST that may be repeated. GET and DELETE always may. */
   isIdempotent?: boolean
   /**
@@ -28,15 +31,21 @@ export interface Request extends Asked {
 }
 
 /** What a request has besides its endpoint. `params`: of the path. */
-export interface Details extends Omit<Request, 'method' | 'path' | 'waits'> {
+export interface Details extends Omit<Request, 'method' | 'path' | 'waits' | 'list'> {
   params?: Record<string, string | number>
 }
 
-export function requestTo(
-  { method, path, waits }: Pick<Endpoint<unknown>, 'method' | 'path' | 'waits'>,
+export function requestTo<T>(
+  { method, path, waits, reply }: Pick<Endpoint<T>, 'method' | 'path' | 'waits' | 'reply'>,
   { params = {}, ...rest }: Details,
 ): Request {
-  return { ...rest, method, waits, path: path.replace(/\{(\w+)\}/g, (_, name) => `${params[name]}`) }
+  return {
+    ...rest,
+    method,
+    waits,
+    list: listOf(reply),
+    path: path.replace(/\{(\w+)\}/g, (_, name) => `${params[name]}`),
+  }
 }
 
 export function queryOf(query: Request['query']): string {

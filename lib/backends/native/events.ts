@@ -127,6 +127,10 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
       return { ...base, type: kind, id, exitCode, signal, reason, killedBy }
     case 'serviceRestarted':
       return { ...base, type: kind, id, restarts: native.restarts ?? 0 }
+    case 'appeared':
+      return { ...base, type: 'denied', denial: { target: native.target ?? '', rule: 'protect' } }
+    case 'withheld':
+      return { ...base, type: 'denied', denial: { target: native.target ?? '', rule: 'config' } }
     case 'denied':
       return { ...base, type: kind, denial: { target: native.target ?? '', rule: 'network' } }
     case 'asked': {

@@ -9,7 +9,7 @@ import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
 import type { NativeBlocker, NativeResult } from '../../boundary/index.js'
-import type { Encoding, ExecResult, Output } from '../../calls/index.js'
+import type { Denial, Encoding, ExecResult, Output } from '../../calls/index.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import type { ExecPlan } from './plan/exec.js'
@@ -144,11 +144,16 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     ...truncation(out, err),
     sessionRestarted,
     ...(native.lostState && { lostState: native.lostState }),
-    denials: native.denials?.map((target) => ({ target, rule: 'network' as const })) ?? [],
+    denials: [...denialsOf(native.denials, 'network'), ...denialsOf(native.withheld, 'config')],
+    ...(native.withheld && { withheld: native.withheld }),
     all: strip(stdout.length > 0 ? stdout : stderr),
   }
   if (native.order !== undefined) defineLazily(result, 'all', interleaving([out, err], native.order, strip))
   return result
+}
+
+function denialsOf(targets: string[] | undefined, rule: Denial['rule']): Denial[] {
+  return targets?.map((target) => ({ target, rule })) ?? []
 }
 
 /** How many bytes of a stream are missing, at which offset, and how its text marks the gap. */

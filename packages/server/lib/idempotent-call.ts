@@ -5,12 +5,14 @@
  */
 import { clearTimeout, crypto, onAbort, setTimeout } from 'nacre/internal'
 import type { EventLog } from './event-log.js'
+import { bodyOfPieces } from './long-list.js'
 
 /** A reply as it is sent again. */
 interface KeptReply {
   status: number
   headers: Array<[string, string]>
-  body: ArrayBuffer
+  /** In the pieces in which it was made. */
+  pieces: Uint8Array[]
 }
 
 /** What a call needs of its caller. */
@@ -75,11 +77,13 @@ export class IdempotentCall {
   /** The reply. The first call begins the work; the others wait for the same. */
   async reply(work: () => Promise<Response>): Promise<Response> {
     this.#reply ??= work().then(async (response) => {
-      const body = await response.arrayBuffer()
-      this.#resize(body.byteLength)
-      return { status: response.status, headers: [...response.headers], body }
+      const pieces: Uint8Array[] = []
+      for await (const piece of response.body ?? []) pieces.push(piece)
+      this.#resize(pieces.reduce((sum, { length }) => sum + length, 0))
+      return { status: response.status, headers: [...response.headers], pieces }
     })
-    const { status, headers, body } = await this.#reply
+    const { status, headers, pieces } = await this.#reply
+    const body = pieces.length > 1 ? bodyOfPieces(pieces) : (pieces[0] as Uint8Array<ArrayBuffer> | undefined)
     return new Response(body, { status, headers })
   }
 

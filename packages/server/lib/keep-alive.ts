@@ -21,27 +21,28 @@ export async function keptAlive(
     return first
   }
   let timer: NodeJS.Timeout | undefined
-  let isOpen = true
+  const reply = settled.then((response) => {
+    clearInterval(timer)
+    onEnd()
+    return response.body?.getReader()
+  })
   const body = new ReadableStream<Uint8Array>(
     {
-      async start(controller) {
+      start(controller) {
         controller.enqueue(BLANK)
         timer = setInterval(() => {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(BLANK)
         }, heartbeatMs)
         timer.unref()
-        void settled.then(async (response) => {
-          clearInterval(timer)
-          const bytes = new Uint8Array(await response.arrayBuffer())
-          onEnd()
-          if (!isOpen) return
-          controller.enqueue(bytes)
-          controller.close()
-        })
+      },
+      async pull(controller) {
+        const { value } = (await (await reply)?.read()) ?? {}
+        if (value === undefined) controller.close()
+        else controller.enqueue(value)
       },
       cancel() {
-        isOpen = false
         clearInterval(timer)
+        void reply.then((reader) => reader?.cancel())
       },
     },
     { highWaterMark: 4 },

@@ -24,6 +24,7 @@ import {
 import { bodyOf, cut } from './file-bodies.js'
 import { keptAlive } from './keep-alive.js'
 import { firstOf } from './lifetime.js'
+import { bodyOfPieces, listPieces } from './long-list.js'
 import { jsonBody } from './media-type.js'
 import { cursorOf, type ParamsOf, paramsOf } from './parameters.js'
 import { readJson, type Shape } from './request-json.js'
@@ -190,9 +191,12 @@ async function answer(
   return settled.finally(end)
 }
 
-/** A reply is one string of JSON, and a string has a greatest length. */
+/** A reply that is no long list is one string of JSON, and a string has a greatest length. */
 function replyOf(reply: Reply<unknown>, value: unknown): Response {
   if (typeof reply === 'string') return value as Response
+  const pieces = listPieces(reply, value)
+  if (pieces !== undefined)
+    return new Response(bodyOfPieces(pieces), { headers: { 'content-type': 'application/json' } })
   const json = encodeReply(reply, value)
   try {
     return Response.json(json)

@@ -349,7 +349,8 @@ export class Run {
     this.#cursor = stdout.length + (truncated?.stdout ?? 0)
     const { exitCode, signal, timedOut, cancelled, killedBy, duration, cwd, denials } = end
     const reason = timedOut ? 'timeout' : cancelled ? 'killed' : signal === null ? 'exit' : 'signal'
-    const refused = [...new Set(denials.map(({ target }) => target))]
+    const connections = denials.filter(({ rule }) => rule === 'network')
+    const refused = [...new Set(connections.map(({ target }) => target))]
     const wasRestarted = end.sessionRestarted
     return this.#finish({ exitCode, signal, reason, killedBy, duration, cwd, wasRestarted, refused })
   }

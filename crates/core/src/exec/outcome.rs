@@ -53,4 +53,6 @@ pub struct Outcome {
     pub lost_state: Vec<Lost>,
     /// Hosts and ports that the session's proxy refused while the command ran.
     pub denials: Vec<String>,
+    /// Keys of git's config that the machine's file did not get.
+    pub withheld: Vec<String>,
 }

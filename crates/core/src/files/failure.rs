@@ -76,7 +76,10 @@ pub fn system_error(path: &[u8], errno: i32) -> Error {
         libc::ENOTDIR => (NotADirectory, "is not a directory, or leads through a file; check the path".to_string()),
         libc::EISDIR => (IsADirectory, "is a directory; give the path of a file".to_string()),
         libc::EACCES | libc::EPERM => (PermissionDenied, format!("cannot be accessed: {reason}")),
-        libc::EROFS => (PermissionDenied, "is on a read-only file system; with isolation, `filesystem.write` allows more".to_string()),
+        libc::EROFS => (
+            PermissionDenied,
+            "is on a read-only file system; with isolation, `filesystem.write` allows more".to_string(),
+        ),
         libc::EBUSY | libc::ETXTBSY => (PermissionDenied, format!("is in use, or a mount point: {reason}")),
         libc::EFBIG => (FileTooLarge, format!("cannot be so large: {reason}")),
         libc::ENOSPC | libc::EDQUOT => (NoSpace, format!("does not fit: {reason}; remove files to make space")),
@@ -112,7 +115,10 @@ mod tests {
     fn an_error_names_the_file_and_has_its_path() {
         let failed = error_of(&Failure { reason: Reason::System(libc::ENOENT), path: b"a\xff".to_vec() });
         assert_eq!((failed.code, failed.path.as_deref()), (Code::FileNotFound, Some("a\u{fffd}")));
-        assert_eq!(failed.message, "'a\u{fffd}' does not exist; a relative path starts at the directory of the session");
+        assert_eq!(
+            failed.message,
+            "'a\u{fffd}' does not exist; a relative path starts at the directory of the session"
+        );
         let failed = error_of(&Failure { reason: Reason::NotRegular(Kind::Fifo), path: b"p".to_vec() });
         assert_eq!((failed.code, failed.message.as_str()), (Code::InvalidPath, "'p' is a FIFO, not a regular file"));
     }

@@ -77,7 +77,10 @@ impl Registry {
         let found = self.lock().iter().find(|process| process.number == number).cloned();
         found.or_else(|| self.commands().get(&number).cloned()).ok_or_else(|| match self.over.load(Ordering::Relaxed) {
             true => Error::sandbox_destroyed(),
-            false => Error::new(Code::ProcessNotFound, format!("there is no process '{id}'; list the processes to see their ids")),
+            false => Error::new(
+                Code::ProcessNotFound,
+                format!("there is no process '{id}'; list the processes to see their ids"),
+            ),
         })
     }
 

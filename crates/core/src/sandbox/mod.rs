@@ -440,7 +440,10 @@ impl Sandbox {
         let mut sessions = self.lock();
         sessions.check()?;
         if sessions.is_taken(&new.id) {
-            return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' already exists; use or delete it, or choose another id", new.id)));
+            return Err(Error::new(
+                Code::SessionAlreadyExists,
+                format!("session '{}' already exists; use or delete it, or choose another id", new.id),
+            ));
         }
         let handle = self.spawn(&mut sessions, new.clone(), shared, None)?;
         sessions.open(handle.clone(), new);

@@ -15,6 +15,7 @@ use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
+use nacre_isolation::newcomers;
 use nacre_isolation::offer::Offer;
 use nacre_isolation::project;
 use nacre_isolation::real;
@@ -58,6 +59,15 @@ pub(super) struct Deciding {
     caches: Caches,
 }
 
+/// Looks at the project in a thread of its own: a path may not respond.
+fn look<T: Send + 'static>(looks: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    let (send, receive) = mpsc::channel();
+    let look = move || drop(send.send(looks()));
+    let failed = |reason: &str| Error::new(Code::SpawnFailed, format!("cannot look at the project: {reason}"));
+    thread::Builder::new().name("nacre-project".into()).spawn(look).map_err(|error| failed(&error.to_string()))?;
+    receive.recv_timeout(PATIENCE).map_err(|_| failed("a path of the isolation does not respond"))
+}
+
 impl Deciding {
     /// The confinement of a session and its proxy.
     pub(super) fn isolate(&self) -> Result<Isolated, Error> {
@@ -72,7 +82,11 @@ impl Deciding {
                 let message = format!("the workspace cannot be copy-on-write: there are no mount namespaces: {reason}");
                 return Err(Error::new(Code::WorkspaceUnsupported, message));
             }
-            let (place, mount) = workspace.share()?;
+            let (mut place, mount) = workspace.share()?;
+            if self.isolation.is_none() {
+                let (cwd, own) = (real(&self.cwd), place.path.clone());
+                place.outside = look(move || project::outside(&cwd, &own))?;
+            }
             isolated.confinement.private.extend(mounts()?.aliases(&place.store));
             isolated.confinement.workspace = Some(place);
             isolated.mount = Some(mount);
@@ -131,8 +145,7 @@ impl Deciding {
         })
     }
 
-    /// What is guarded in the project. `cwd` is empty where it cannot be looked at. A thread of its own looks: a path may not
-    /// respond. `opens`: git may write to the repository, if the rules say so.
+    /// What is guarded in the project. `cwd` is empty where it cannot be looked at. `opens`: git may write to the repository, if the rules say so.
     fn project(&self, cwd: &Path, write: &[PathBuf], opens: bool) -> Result<ProjectFiles, Error> {
         let Some(rules) = self.isolation.as_ref().map(|isolation| &isolation.rules) else {
             return Ok(ProjectFiles::default());
@@ -143,13 +156,10 @@ impl Deciding {
         let opens = opens && rules.guarding == Guarding::WithRepository;
         let layered = self.workspace.as_ref().map(|workspace| workspace.path().to_path_buf());
         let (cwd, write) = (cwd.to_path_buf(), write.to_vec());
-        let (send, receive) = mpsc::channel();
-        let look = move || {
-            let _ = send.send(project::find(&cwd, &write, opens, layered.as_deref()));
-        };
-        let failed = |reason: &str| Error::new(Code::SpawnFailed, format!("cannot look at the project: {reason}"));
-        thread::Builder::new().name("nacre-project".into()).spawn(look).map_err(|error| failed(&error.to_string()))?;
-        receive.recv_timeout(PATIENCE).map_err(|_| failed("a path of the isolation does not respond"))
+        look(move || {
+            let found = project::find(&cwd, &write, opens, layered.as_deref());
+            ProjectFiles { known: newcomers::look(&found.roots).into_iter().collect(), ..found }
+        })
     }
 
     /// The directories to hide, unless the working directory is below them. They exist from now on: what does not exist

@@ -69,6 +69,9 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
                 TakenBack::Nothing => break,
             }
         }
+        if matches!(happened, Happened::Supervisor(None)) {
+            session.await_shells_end().await;
+        }
         if !matches!(happened, Happened::Call) {
             session.happened(happened);
             continue;

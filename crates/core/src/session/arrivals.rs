@@ -15,14 +15,48 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// How soon the supervisor reports the death of a shell. A later report means that the supervisor was stopped.
 const SHELL_DEATH: Duration = Duration::from_millis(100);
+
+/// How soon the kernel kills a shell whose supervisor is dead.
+const SHELL_KILLED: Duration = Duration::from_millis(500);
 
 /// The signals of a bash that crashes while it loads the builtin.
 const CRASHES: [i32; 4] = [libc::SIGILL, libc::SIGABRT, libc::SIGBUS, libc::SIGSEGV];
 
 impl Session {
+    /// Waits for the end of the shell after that of the supervisor's connection.
+    ///
+    /// The kernel closes the supervisor's socket before it kills the shell, which may read a command until then. Only the
+    /// end of its channel shows that it will not.
+    pub(super) async fn await_shells_end(&mut self) {
+        let give_up = Instant::now() + SHELL_KILLED;
+        // If the system does not allow that, the shell counts as alive.
+        self.shell.watch();
+        loop {
+            while let Some(received) = self.shell.try_receive() {
+                self.handle_shell_report(received);
+            }
+            if self.shell.channel().is_none() || timeout_at(give_up, self.shell.ready()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Handles the end of the supervisor's connection. The command was not read if the shell's channel has ended and says so.
+    pub(super) fn supervisor_gone(&mut self) {
+        self.drain_shell();
+        self.shell.close();
+        let (orderly, complaint) = self.supervision.lost();
+        if let Some(complaint) = complaint {
+            self.supervisor_complained(&complaint);
+        }
+        let unread = self.takes_unread();
+        self.events.push_back(Event::SupervisorGone { unread, orderly });
+    }
+
     /// Handles the shell's reports so far. Called before its death is handled, because its last reports precede it.
     pub(super) fn drain_shell(&mut self) {
         while let Some(received) = self.shell.poll() {
@@ -41,7 +75,7 @@ impl Session {
                     self.shell.closed(unread);
                 }
                 // A report of the supervisor or a new connection will show whether the shell is dead.
-                self.await_report(if self.supervision.is_gone() { Duration::ZERO } else { SHELL_DEATH });
+                self.await_report(SHELL_DEATH);
             }
             Received::Reply(Reply::Refused { reason, errno, about, .. }) if self.shell.is_setting_up() => {
                 let error = self.refused(Some(Refused { reason, errno, about }), None, "shell");
@@ -293,14 +327,16 @@ mod tests {
             let (channel, theirs) = Channel::pair().unwrap();
             session.shell.open(channel);
             session.shell.channel().unwrap().send(&Request::new(RequestKind::Run, 1), Vec::new()).unwrap();
-            session.supervisor_gone();
-            assert!(session.events.is_empty(), "the shell may still read it");
-            if is_read {
-                nacre_protocol::socket::receive(theirs.as_fd(), &mut [0; 256]).unwrap();
-            }
-            drop(theirs);
-            session.drain_shell();
-            session.time_passed();
+            let ends = async {
+                session.await_shells_end().await;
+                session.supervisor_gone();
+            };
+            let shell = async move {
+                if is_read {
+                    nacre_protocol::socket::receive(theirs.as_fd(), &mut [0; 256]).unwrap();
+                }
+            };
+            tokio::join!(biased; ends, shell);
             let Some(Event::SupervisorGone { unread, .. }) = session.events.pop_front() else { panic!("no event") };
             assert_eq!(unread, !is_read);
         }

@@ -2,6 +2,7 @@
 
 use super::Internal;
 use super::Session;
+use super::newcomers::Looking;
 use super::pid_namespace::Inside;
 use super::ports::Looks;
 use super::startup::HELLO;
@@ -16,6 +17,7 @@ use crate::shell::listener;
 use crate::shell::state::Shell;
 use crate::sys;
 use nacre_containment::pid::Pid;
+use nacre_isolation::git_config::GitConfigs;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Order;
 use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname};
@@ -38,6 +40,10 @@ pub(super) struct Enclosure {
     proxy: Option<Proxy>,
     /// How its ports are looked at.
     looks: Arc<Looks>,
+    /// Its copies of git's config files.
+    configs: Option<Arc<GitConfigs>>,
+    /// What has appeared in its projects.
+    looking: Option<Looking>,
     /// Why the session cannot be confined.
     problem: Option<String>,
 }
@@ -57,6 +63,16 @@ impl Enclosure {
     /// How its ports are looked at.
     pub(super) fn looks(&self) -> Arc<Looks> {
         Arc::clone(&self.looks)
+    }
+
+    /// Its copies of git's config files, if a program has changed one.
+    pub(super) fn changed_configs(&self) -> Option<Arc<GitConfigs>> {
+        self.configs.clone().filter(|configs| configs.have_changed())
+    }
+
+    /// What has appeared in its projects.
+    pub(super) fn looking(&self) -> Option<&Looking> {
+        self.looking.as_ref()
     }
 
     /// The connections that the proxy refused.
@@ -141,9 +157,12 @@ impl Session {
     }
 
     /// Records that the session is confined.
-    pub(super) fn confined(&mut self, init: Option<Pid>, sockets: Vec<OwnedFd>) {
+    pub(super) fn confined(&mut self, init: Option<Pid>, mut sockets: Vec<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.enclosure.inside = init.map(Inside::new);
+        self.enclosure.configs = GitConfigs::take(&mut sockets).map(Arc::new);
+        let files = self.enclosure.isolated.as_ref().and_then(|isolated| isolated.confinement.filesystem.as_ref());
+        self.enclosure.looking = files.and_then(|files| Looking::new(&files.project));
         let is_netlink = |socket: &OwnedFd| {
             let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
             address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))

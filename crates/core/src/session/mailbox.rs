@@ -8,10 +8,10 @@
 //! This does not change the order of calls, because the queue and the loan are one state under one lock:
 //! - Every message ends the loan, and the session lends only while the queue is empty. A sent command is therefore the
 //!   first message of the queue, or follows only answered ones.
-//! - A command is sent and queued in one step. When the session takes the loan back, it also receives the commands that
-//!   were sent with it, and handles them before any later event, such as the shell's reply.
-//! - While a caller waits for an answer, the session receives nothing: not the messages, and so not the reply either. The
-//!   caller takes the reply under the lock. If the command has left the shell as it was, it may put the loan back.
+//! - While a caller sends a command or waits for its answer, the session receives nothing: not the messages, and so not the
+//!   reply either. When it takes the loan back, it also receives the commands that were sent with it, and handles them
+//!   before any later event, such as the shell's reply.
+//! - The caller takes the reply under the lock. If the command has left the shell as it was, it may put the loan back.
 //!
 //! `fuzz/tests/mailbox_model.rs` explores the schedules of callers and a session.
 
@@ -60,7 +60,7 @@ pub(super) enum Answer<M: Letter + ?Sized> {
 struct State<M: Letter> {
     queue: VecDeque<M>,
     loan: Option<M::Loan>,
-    /// A caller waits for the answer to the command that it has sent.
+    /// A caller sends a command, or waits for the answer to it.
     is_awaited: bool,
     /// The session looks for answered commands by itself soon.
     dozes: bool,
@@ -85,37 +85,44 @@ impl<M: Letter> Shared<M> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the answer to a command at this place of the queue.
-    fn await_answer(&self, own: usize, mut wait: M::Wait) -> Option<M::Answer> {
+    /// Sends a message that has the loan, and waits for the answer if that is likely to come at once. Then its place in the
+    /// queue is `own`, behind the answered commands: what other callers queue meanwhile comes behind it. Not under the lock,
+    /// since a long command takes its time.
+    fn run(&self, mut message: M, own: usize, loan: M::Loan) -> Result<Option<M::Answer>, M> {
         let awaited = Awaited(self);
-        loop {
-            M::wait(wait);
-            let mut state = self.lock();
-            // It is still there, unless the session has been dropped meanwhile.
-            let answer = match state.queue.get_mut(own).map_or(Answer::Nothing, M::answer) {
-                Answer::Part(again) => {
-                    wait = again;
-                    continue;
-                }
-                Answer::Whole(answer, loan) => {
+        let mut wait = message.send_with(loan);
+        let mut state = self.lock();
+        // The session has been dropped meanwhile.
+        if state.is_closed {
+            return Err(message);
+        }
+        state.queue.insert(own, message);
+        let mut answer = None;
+        while let Some(how) = wait.take() {
+            drop(state);
+            M::wait(how);
+            state = self.lock();
+            match state.queue.get_mut(own).map_or(Answer::Nothing, M::answer) {
+                Answer::Part(again) => wait = Some(again),
+                Answer::Whole(whole, loan) => {
                     let is_last = own < MOST_ANSWERED && own + 1 == state.queue.len();
                     state.loan = if is_last { loan } else { None };
-                    Some(answer)
+                    answer = Some(whole);
                 }
-                Answer::Nothing => None,
-            };
-            std::mem::forget(awaited);
-            state.is_awaited = false;
-            // Without the loan, the next call needs the session.
-            if !(state.dozes && state.loan.is_some() && own < MANY_ANSWERED) {
-                wake(state);
+                Answer::Nothing => {}
             }
-            return answer;
         }
+        std::mem::forget(awaited);
+        state.is_awaited = false;
+        // Without the loan, the next call needs the session.
+        if !(state.dozes && state.loan.is_some() && own < MANY_ANSWERED) {
+            wake(state);
+        }
+        Ok(answer)
     }
 }
 
-/// Ends the wait if looking for the answer panics: the session waits for that end.
+/// Lets the session go on if sending the command, or looking for its answer, panics.
 struct Awaited<'a, M: Letter>(&'a Shared<M>);
 
 impl<M: Letter> Drop for Awaited<'_, M> {
@@ -174,21 +181,24 @@ impl<M: Letter> Sender<M> {
     ///
     /// # Errors
     /// Returns the message if the mailbox is closed.
-    pub(super) fn send(&self, mut message: M) -> Result<Option<M::Answer>, M> {
+    pub(super) fn send(&self, message: M) -> Result<Option<M::Answer>, M> {
         let mut state = self.0.0.lock();
         if state.is_closed {
             return Err(message);
         }
-        let wait = state.loan.take().and_then(|loan| message.send_with(loan));
-        state.queue.push_back(message);
-        let Some(wait) = wait else {
-            wake(state);
-            return Ok(None);
-        };
-        let own = state.queue.len() - 1;
-        state.is_awaited = true;
-        drop(state);
-        Ok(self.0.0.await_answer(own, wait))
+        match state.loan.take() {
+            Some(loan) => {
+                state.is_awaited = true;
+                let own = state.queue.len();
+                drop(state);
+                self.0.0.run(message, own, loan)
+            }
+            None => {
+                state.queue.push_back(message);
+                wake(state);
+                Ok(None)
+            }
+        }
     }
 
     /// A weak sender.

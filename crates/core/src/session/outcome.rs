@@ -6,13 +6,16 @@ use super::timers::Timer;
 use super::{Opened, Session};
 use crate::capabilities::Engine;
 use crate::error::{Code, Error};
-use crate::exec::{By, Outcome};
+use crate::exec::{By, Outcome, SureSink};
+use crate::feed::What;
 use crate::shell::event::{Answer, Refusal};
 use crate::shell::plain_state::ReadOnly;
 use crate::shell::state::{Cause, End, Kill, Ticket};
+use nacre_isolation::git_config::GitConfigs;
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 impl Session {
     /// The result of a command that has ended.
@@ -34,6 +37,7 @@ impl Session {
                     (answered.duration, answered.dropped, answered.denials);
             }
             None => {
+                self.look_for_newcomers();
                 self.pace.ended(outcome.duration);
                 let denials = self.enclosure.denials();
                 outcome.denials = denials.map(|denials| denials.end_command()).unwrap_or_default();
@@ -77,7 +81,7 @@ impl Session {
         }
         let ended_session = self.ends_session(end, kill);
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
-        request.sink.finished(match end {
+        let result = match end {
             End::SupervisorGone => {
                 let message = format!("the supervisor of session '{}' died; its processes were killed", self.config.id);
                 with(Error::new(Code::EngineError, message), outcome)
@@ -85,6 +89,25 @@ impl Session {
             End::Closed => with(self.ended_error(), outcome),
             _ if ended_session => with(terminated(&self.config.id, outcome.exit_code), outcome),
             _ => Ok(outcome),
+        };
+        match self.enclosure.changed_configs() {
+            Some(configs) => self.write_back(&configs, request.sink, result),
+            None => request.sink.finished(result),
+        }
+    }
+
+    /// Gives the machine's config files of git what a command has changed in the session's, and then its result.
+    fn write_back(&self, configs: &Arc<GitConfigs>, sink: SureSink, mut result: Result<Outcome, Error>) {
+        let (configs, feed, id) = (Arc::clone(configs), Arc::clone(&self.config.feed), self.config.id.clone());
+        // A file may be on a disk that does not respond.
+        tokio::task::spawn_blocking(move || {
+            let withheld = configs.write_back();
+            withheld.iter().for_each(|key| feed.push(&id, What::Withheld { key: key.clone() }));
+            match &mut result {
+                Ok(outcome) => outcome.withheld = withheld,
+                Err(error) => error.outcome.iter_mut().for_each(|outcome| outcome.withheld.clone_from(&withheld)),
+            }
+            sink.finished(result);
         });
     }
 

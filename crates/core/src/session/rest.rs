@@ -11,6 +11,7 @@ use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::rest::{Wait, Writers};
 use std::collections::HashSet;
+use std::io;
 
 /// See the module.
 pub(super) struct Rest {
@@ -60,6 +61,10 @@ impl Session {
         let command = self.foreground.command()?;
         let list = || match &group {
             Some(group) => proc_table::read_each(group.members_if_any()?.unwrap_or_default()),
+            // The shell has just died, and its children with it or to another parent.
+            None if shell.is_some_and(|shell| !Stat::read(shell).is_some_and(|stat| stat.is_running())) => {
+                Err(io::ErrorKind::NotFound.into())
+            }
             None => proc_table::descendants(&roots, &spare),
         };
         let counts = |stat: &Stat, all: &[Stat]| {
@@ -112,7 +117,13 @@ impl Session {
             Event::TimeUp(victim) | Event::Cancel(victim, _) | Event::OutputLimit(victim) if Some(victim) == ticket => {
                 true
             }
-            Event::ShellDied { .. } | Event::SupervisorGone { .. } | Event::Close => false,
+            // What prints the rest is killed, so the output is not complete.
+            Event::SupervisorGone { .. } | Event::Close => {
+                self.timers.clear(Timer::Rest);
+                self.rest = None;
+                return event;
+            }
+            Event::ShellDied { .. } => false,
             _ => return event,
         };
         let Some(rest) = self.rest.take() else { return event };

@@ -43,7 +43,7 @@ impl Session {
     /// The shell does not wake it either, unless it owes a fork: a lent shell answers its caller. If it dies, the supervisor
     /// reports that.
     pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>, has_answered: bool) {
-        let is_ready = self.state.is_ready() && self.foreground.knows_spared() && !self.supervision.is_gone();
+        let is_ready = self.state.is_ready() && self.foreground.knows_spared();
         let lent = self.shell.channel().filter(|_| is_ready).cloned();
         let dozes = has_answered && lent.is_some();
         let is_silent = lent.is_some() && !self.awaits_fork_from(Source::Shell);

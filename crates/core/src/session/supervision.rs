@@ -4,7 +4,6 @@ use super::Session;
 use super::salvage::{self, Remains};
 use super::timers::Timer;
 use crate::link::Descriptor;
-use crate::shell::event::Event;
 use crate::shell::state::Shell;
 use crate::supervisor::{PidHold, Supervisor};
 use nacre_containment::cgroup::Group;
@@ -35,8 +34,6 @@ pub(super) struct Supervision {
     owes_report: bool,
     /// Whether one of the session's supervisors has reported anything: then the system has what they need.
     has_answered: bool,
-    /// Its connection has ended, and the shell may still live.
-    is_gone: bool,
     /// Whether it expects forks while it kills a command.
     expects_forks: bool,
     /// Directory of the foreground group, if groups are used.
@@ -91,7 +88,6 @@ impl Supervision {
     /// ended before its setup.
     pub(super) fn lost(&mut self) -> (bool, Option<String>) {
         let gone = self.supervisor.take();
-        self.is_gone = false;
         let silent = || (!self.has_answered).then(|| "it gave no reason".into());
         let complaint = gone.and_then(|gone| gone.complaint().or_else(silent));
         let orderly = std::mem::take(&mut self.has_ended_all);
@@ -103,11 +99,6 @@ impl Supervision {
 
     pub(super) fn is_connected(&self) -> bool {
         self.supervisor.is_some()
-    }
-
-    /// Whether its connection has ended, and the shell may still live.
-    pub(super) fn is_gone(&self) -> bool {
-        self.is_gone
     }
 
     pub(super) fn pid(&self) -> Option<Pid> {
@@ -190,37 +181,13 @@ impl Supervision {
     /// Waits for the next report. Cancel-safe.
     pub(super) async fn report(&self) -> Option<(Report, Vec<OwnedFd>)> {
         match &self.supervisor {
-            Some(supervisor) if !self.is_gone => supervisor.report().await,
-            _ => std::future::pending().await,
+            Some(supervisor) => supervisor.report().await,
+            None => std::future::pending().await,
         }
     }
 }
 
 impl Session {
-    /// Handles the end of the supervisor's connection, once the shell is dead, too.
-    ///
-    /// The kernel closes the supervisor's socket before it kills the shell, which may read a command until then. Only the
-    /// end of its channel shows that it will not.
-    pub(super) fn supervisor_gone(&mut self) {
-        self.drain_shell();
-        if self.shell.channel().is_none() {
-            return self.supervisor_ended();
-        }
-        self.supervision.is_gone = true;
-        self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
-    }
-
-    /// Handles the death of the supervisor. The command was not read if the shell's channel has ended and says so.
-    pub(super) fn supervisor_ended(&mut self) {
-        self.shell.close();
-        let (orderly, complaint) = self.supervision.lost();
-        if let Some(complaint) = complaint {
-            self.supervisor_complained(&complaint);
-        }
-        let unread = self.takes_unread();
-        self.events.push_back(Event::SupervisorGone { unread, orderly });
-    }
-
     /// Takes the foreground group from a report. Returns false for a report about another shell than the present one: the
     /// supervisor sent it before it read that another process becomes the shell.
     pub(super) fn use_foreground_group(&mut self, ForegroundGroup { shell, directory }: ForegroundGroup) -> bool {
@@ -268,16 +235,13 @@ impl Session {
     pub(super) fn closing_overdue(&mut self) {
         if self.state.shell == Shell::Closing && self.supervision.is_connected() {
             tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor does not end the session and is killed");
-            self.supervisor_ended();
+            self.supervisor_gone();
         }
     }
 
     /// Checks a supervisor some time after an order, and continues it if it was stopped: it would obey none. While its report
     /// is overdue, it is checked again.
     pub(super) fn check_supervisor(&mut self) {
-        if self.supervision.is_gone {
-            return self.supervisor_ended();
-        }
         let Some(pid) = self.supervision.pid() else { return };
         if Stat::read(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't')) {
             tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");

@@ -489,7 +489,8 @@ impl Own {
             let shown = vec![Mount { source: place.clone(), target: SHOWN.into() }];
             confinement.filesystem = Some(Filesystem { write, protect, mounts: shown, ..Filesystem::default() });
             confinement.restricts = true;
-            confinement.workspace = Some(Workspace { path: place.clone(), store: "/proc/nothing".into() });
+            let (path, store) = (place.clone(), "/proc/nothing".into());
+            confinement.workspace = Some(Workspace { path, store, outside: Vec::new() });
             let mount = Some(mounts.lock().unwrap().remove(0));
             Ok(Isolated { confinement, proxied: None, variables: Vec::new(), mount })
         }));

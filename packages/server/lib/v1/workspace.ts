@@ -86,7 +86,8 @@ export function addWorkspace(define: Define, { backend: { workspace } }: ServerC
 /** Most bytes that the connection is given at once. */
 const PIECE_BYTES = 1024 * 1024
 
-function patchReply(patch: Uint8Array): ByteReply {
+/** A patch as a response, in pieces. */
+export function patchReply(patch: Uint8Array): ByteReply {
   const headers = {
     'cache-control': 'no-store',
     'content-length': `${patch.length}`,

@@ -1,0 +1,55 @@
+//! Looks, after commands, for what has appeared in the project and is not protected.
+
+use super::Session;
+use crate::feed::What;
+use nacre_isolation::newcomers::Newcomers;
+use nacre_protocol::confinement::ProjectFiles;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+/// Between two looks, which list up to some hundred directories.
+const BETWEEN: Duration = Duration::from_secs(1);
+
+const IDLE: u8 = 0;
+const LOOKING: u8 = 1;
+/// A command has ended since the look began.
+const WANTED: u8 = 2;
+
+/// The looks of a session.
+pub(super) struct Looking {
+    newcomers: Arc<Newcomers>,
+    state: Arc<AtomicU8>,
+}
+
+impl Looking {
+    pub(super) fn new(project: &ProjectFiles) -> Option<Self> {
+        Some(Self { newcomers: Arc::new(Newcomers::of(project)?), state: Arc::default() })
+    }
+}
+
+impl Session {
+    /// Looks soon, and reports what has appeared. The directories may not respond, so there is one look at a time.
+    pub(super) fn look_for_newcomers(&self) {
+        let Some(Looking { newcomers, state }) = self.enclosure.looking() else { return };
+        if state.swap(WANTED, Ordering::AcqRel) != IDLE {
+            return;
+        }
+        let (newcomers, state) = (Arc::clone(newcomers), Arc::clone(state));
+        let (feed, id) = (Arc::clone(&self.config.feed), self.config.id.clone());
+        tokio::spawn(async move {
+            loop {
+                state.store(LOOKING, Ordering::Release);
+                let newcomers = Arc::clone(&newcomers);
+                let found = tokio::task::spawn_blocking(move || newcomers.appeared()).await.unwrap_or_default();
+                found.iter().for_each(|path| {
+                    feed.push(&id, What::Appeared { path: path.to_string_lossy().into_owned() });
+                });
+                tokio::time::sleep(BETWEEN).await;
+                if state.compare_exchange(LOOKING, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                    break;
+                }
+            }
+        });
+    }
+}
