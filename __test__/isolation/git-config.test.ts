@@ -90,7 +90,7 @@ describe('the config of the machine', () => {
   )
 
   it(
-    'does not get what runs a program, which the result, the events and a client are told',
+    'keeps out what runs a program, and the result and the events say so, also over HTTP',
     inRepository(async (workplace) => {
       const { sandbox, directory } = workplace
       const before = config(directory)

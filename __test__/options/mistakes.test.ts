@@ -221,8 +221,8 @@ describe('an error at run time says what helps:', () => {
     ],
     [
       'a user',
-      () => new Sandbox({ user: 'nobody-like-that' }).exec('id'),
-      /user 'nobody-like-that'.*; create it, or/,
+      () => new Sandbox({ user: 'missing-user' }).exec('id'),
+      /user 'missing-user'.*; create it, or/,
     ],
     [
       'a service on another port',

@@ -5,7 +5,7 @@
 //! temporary files. [`crate::git_config`] gives back to the machine what is harmless.
 
 use crate::git_config::{MAX_BYTES, Made, NAME, stamp_of};
-use crate::paths::owned;
+use crate::paths::{open_regular, owned};
 use nacre_protocol::confinement::PRIVATE_TMP;
 use nacre_protocol::message;
 use std::ffi::CString;
@@ -78,19 +78,16 @@ impl Copies {
 
 /// `None` for what is no regular file, or too large.
 fn content(path: &Path, left: u64) -> io::Result<Option<Vec<u8>>> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let file = match File::options().read(true).custom_flags(flags).open(path) {
+    let file = match open_regular(path) {
         // Without a copy, the original is read-only.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
         file => file?,
     };
+    let Some(file) = file else { return Ok(None) };
     let mut bytes = Vec::new();
     let most = MAX_BYTES.min(left);
-    if file.metadata()?.is_file() {
-        file.take(most + 1).read_to_end(&mut bytes)?;
-        return Ok((bytes.len() as u64 <= most).then_some(bytes));
-    }
-    Ok(None)
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
 /// Copies the mount of a link, without attaching it.

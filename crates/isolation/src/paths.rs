@@ -2,9 +2,11 @@
 
 use nix::sys::stat::fstat;
 use std::ffi::{CStr, CString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// The path with the links of the part that exists.
@@ -57,6 +59,13 @@ fn open_name(directory: Option<&OwnedFd>, name: &CStr) -> io::Result<OwnedFd> {
         libc::S_IFLNK => Err(io::Error::from_raw_os_error(libc::ELOOP)),
         _ => Ok(opened),
     }
+}
+
+/// Opens a regular file to read it; `None` for anything else. A pipe would block, and a link leads anywhere.
+pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
 }
 
 /// The descriptor that a system call has created.

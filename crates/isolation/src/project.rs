@@ -3,12 +3,13 @@
 //! A directory `.git` belongs to whoever made it, and a file `.git` names any directory. So only those of this user, of root and
 //! of the owner of the directory count, and a directory elsewhere only if it names the work tree in return.
 
+use crate::paths::open_regular;
 use nacre_protocol::confinement::{Placeholder, ProjectFiles};
 use nacre_protocol::host_programs::{HostProgram, IN_GIT, IN_PROJECT, WhileMissing};
 use std::collections::{BTreeSet, VecDeque};
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum bytes that are read of a file of git.
@@ -257,13 +258,9 @@ pub fn entries(directory: &Path) -> Vec<PathBuf> {
     listed.map(|entry| entry.path()).collect()
 }
 
-/// The beginning of a regular file. A pipe would block.
+/// The beginning of a regular file.
 fn read(path: &Path) -> Option<String> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = open_regular(path).ok()??;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     String::from_utf8(bytes).ok()

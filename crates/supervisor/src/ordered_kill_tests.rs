@@ -163,16 +163,26 @@ fn a_program_is_asked_once_and_killed_when_the_caller_insists() {
     });
 }
 
+/// A child of this process that is a fork of the shell, as that of a standby is.
+fn fork_of_a_standby(shell: &mut Started) -> Pid {
+    shell.write("( (echo $BASHPID; while :; do read -t 1 <> <(:); done) & )");
+    let fork = shell.pid_line();
+    let own = std::process::id() as i32;
+    until("its parent has ended", || Stat::read(fork).is_some_and(|stat| stat.parent == own));
+    fork
+}
+
+/// Whether the end of the session gives a process time to end.
+fn is_asked(session: &Session, pid: Pid) -> bool {
+    session.table.workload().unwrap().iter().any(|stat| stat.identity.pid == pid)
+}
+
 #[test]
 fn a_fork_that_the_host_has_announced_is_spared_until_it_is_named() {
     in_own_process(|| {
         for mut session in Session::kinds() {
             let mut shell = session.start_shell();
-            // A child of this process, as the fork of a standby is.
-            shell.write("( (echo $BASHPID; while :; do read -t 1 <> <(:); done) & )");
-            let fork = shell.pid_line();
-            let own = std::process::id() as i32;
-            until("its parent has ended", || Stat::read(fork).is_some_and(|stat| stat.parent == own));
+            let fork = fork_of_a_standby(&mut shell);
             // The announcement has not been read yet.
             let mut kill = OrderedKill::start(
                 5,
@@ -183,11 +193,9 @@ fn a_fork_that_the_host_has_announced_is_spared_until_it_is_named() {
                 || true,
             );
             assert!(kill.step(&mut session.table, || true).is_none());
-            let is_asked =
-                |session: &Session| session.table.workload().unwrap().iter().any(|stat| stat.identity.pid == fork);
-            assert!(is_asked(&session));
+            assert!(is_asked(&session, fork));
             session.table.expects_forks = true;
-            assert!(!is_asked(&session), "an expected fork needs no grace time at the end");
+            assert!(!is_asked(&session, fork), "an expected fork needs no grace time at the end");
             kill.settle();
             for insists in [false, true] {
                 if insists {
@@ -208,19 +216,14 @@ fn a_process_is_asked_to_end_while_the_host_expects_forks() {
     in_own_process(|| {
         for mut session in Session::kinds() {
             let mut shell = session.start_shell();
-            shell.write("( (echo $BASHPID; while :; do read -t 1 <> <(:); done) & )");
-            let fork = shell.pid_line();
-            let own = std::process::id() as i32;
-            until("its parent has ended", || Stat::read(fork).is_some_and(|stat| stat.parent == own));
+            let fork = fork_of_a_standby(&mut shell);
             session.table.expects_forks = true;
-            let is_asked =
-                |session: &Session| session.table.workload().unwrap().iter().any(|stat| stat.identity.pid == fork);
-            assert!(!is_asked(&session));
+            assert!(!is_asked(&session, fork));
             let root = Stat::read(fork).unwrap().identity;
-            let guardian = Pid::new(own).unwrap();
+            let guardian = Pid::new(std::process::id() as i32).unwrap();
             let tree = Tree { root, group: None, mark: "test-1".into(), guardian, spare: Vec::new() };
             session.table.processes.add(1, tree, None);
-            assert!(is_asked(&session), "the host has named it");
+            assert!(is_asked(&session, fork), "the host has named it");
         }
     });
 }

@@ -102,7 +102,7 @@ export abstract class Tile<Held extends Process | Session> {
     this.#command.title = command
   }
 
-  /** What needs a person, and who has already taken over. Empty if nothing does. */
+  /** Why this tile needs a person, or who has taken it over. Empty if neither is the case. */
   protected showNeeds(waits: string, heldBy: string | null, canTake: boolean): void {
     this.#needs = [waits, heldBy, canTake]
     const holder = this.hold === undefined ? heldBy : 'you'

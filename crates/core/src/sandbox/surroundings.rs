@@ -145,7 +145,8 @@ impl Deciding {
         })
     }
 
-    /// What is guarded in the project. `cwd` is empty where it cannot be looked at. `opens`: git may write to the repository, if the rules say so.
+    /// What is guarded in the project. `cwd` is empty where it cannot be looked at. `opens`: git may write to the repository, if
+    /// the rules say so.
     fn project(&self, cwd: &Path, write: &[PathBuf], opens: bool) -> Result<ProjectFiles, Error> {
         let Some(rules) = self.isolation.as_ref().map(|isolation| &isolation.rules) else {
             return Ok(ProjectFiles::default());

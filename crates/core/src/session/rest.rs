@@ -113,22 +113,19 @@ impl Session {
     /// reaches what prints the rest.
     pub(super) fn cut_rest(&mut self, event: Event) -> Event {
         let ticket = self.state.running().map(|run| run.ticket);
-        let is_kill = match event {
-            Event::TimeUp(victim) | Event::Cancel(victim, _) | Event::OutputLimit(victim) if Some(victim) == ticket => {
-                true
-            }
-            // What prints the rest is killed, so the output is not complete.
-            Event::SupervisorGone { .. } | Event::Close => {
-                self.timers.clear(Timer::Rest);
-                self.rest = None;
-                return event;
-            }
-            Event::ShellDied { .. } => false,
-            _ => return event,
+        let is_cut = match event {
+            Event::TimeUp(victim) | Event::Cancel(victim, _) | Event::OutputLimit(victim) => Some(victim) == ticket,
+            Event::ShellDied { .. } | Event::SupervisorGone { .. } | Event::Close => true,
+            _ => false,
         };
-        let Some(rest) = self.rest.take() else { return event };
+        let Some(rest) = self.rest.take_if(|_| is_cut) else { return event };
         self.timers.clear(Timer::Rest);
-        let (first, second) = if is_kill { (event, rest.end) } else { (rest.end, event) };
+        let (first, second) = match event {
+            // What prints the rest is killed, so the output is not complete.
+            Event::SupervisorGone { .. } | Event::Close => return event,
+            Event::ShellDied { .. } => (rest.end, event),
+            _ => (event, rest.end),
+        };
         self.events.push_front(second);
         first
     }
