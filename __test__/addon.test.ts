@@ -39,6 +39,7 @@ beforeAll(() => {
   project = mkdtempSync(path.join(os.tmpdir(), 'nacre-addon-'))
   modules = path.join(project, 'node_modules')
   installed = path.join(modules, 'nacre')
+  writeFileSync(path.join(project, 'package.json'), '{}')
   cpSync(path.join(root, 'dist'), path.join(installed, 'dist'), { recursive: true })
 })
 
@@ -176,7 +177,7 @@ describe('a file of the platform package', () => {
       ])
       const { allowedNodeEnvironmentFlags: flags } = process
       const permission = flags.has('--permission') ? '--permission' : '--experimental-permission'
-      const files = ['main.mjs', 'node_modules/nacre/*'].map(
+      const files = ['main.mjs', 'package.json', 'node_modules/nacre/*'].map(
         (file) => `--allow-fs-read=${path.join(project, file)}`,
       )
       const denied = firstExec({ flags: [permission, ...files] })

@@ -26,7 +26,8 @@ import { main, Problem } from './packages/problem.mjs'
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 await main(() => {
-  const storage = mkdtempSync(path.join(os.tmpdir(), 'nacre-engines-'))
+  // Podman refuses a directory for its state whose path is longer than 50 characters: the temporary one may be deep already.
+  const storage = mkdtempSync(path.join(os.tmpdir(), 'e-'))
   try {
     const tools = openTools(storage)
     const podman = (...args) =>

@@ -116,6 +116,23 @@ describe('the config of the machine', () => {
   )
 
   it(
+    'is compared before the results of builtins, too',
+    inRepository(async ({ sandbox }) => {
+      const withheld = async (command: string) => (await sandbox.exec(command)).withheld
+      // From then on, callers do not wait for the session.
+      for (let times = 0; times < 20; times++) await sandbox.exec(':')
+      for (let times = 0; times < 10; times++) {
+        expect(await withheld(`echo "[core] fsmonitor = x${times}" >>.git/config`)).toEqual(['core.fsmonitor'])
+        expect(await withheld(':')).toBeUndefined()
+      }
+      const process = await sandbox.startProcess('echo "[alias] x = !y" >>.git/config')
+      await process.wait()
+      expect(await withheld(':')).toEqual(['alias.x'])
+      expect(await withheld(':')).toBeUndefined()
+    }),
+  )
+
+  it(
     'is not read by way of a link in the session, and stays protected after it was written',
     inRepository(async ({ sandbox, directory }) => {
       const before = config(directory)

@@ -47,8 +47,8 @@ export function duplexOf(readable: Readable, writable: Writable): Duplex {
 
 /** Lets the other side send ahead on all streams together. */
 export function widen(session: Http2Session & { setLocalWindowSize(bytes: number): void }): void {
-  // Bun 1.4 stops reading a connection whose window was set.
-  if (process.versions.bun === undefined) session.setLocalWindowSize(WINDOW)
+  // Bun 1.4 stops reading a connection whose window was set. Node.js before 20.20 reports a connection also after its end.
+  if (process.versions.bun === undefined && !session.destroyed) session.setLocalWindowSize(WINDOW)
 }
 
 /**

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// Maximum paths that are reported at once.
-const MAX_REPORTED: usize = 100;
+pub const MAX_REPORTED: usize = 100;
 
 /// What a session knows of its projects.
 pub struct Newcomers {
@@ -26,12 +26,14 @@ impl Newcomers {
         (!project.roots.is_empty()).then(|| Self { roots: project.roots.clone(), known })
     }
 
-    /// What has appeared since the last look. Blocks as long as the directories do not respond.
+    /// What has appeared since the last look, at most [`MAX_REPORTED`] paths; the next look returns the rest. Blocks as long as the
+    /// directories do not respond.
     pub fn appeared(&self) -> Vec<PathBuf> {
         let found = look(&self.roots);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let new: Vec<PathBuf> = found.difference(&known).take(MAX_REPORTED).cloned().collect();
-        *known = found;
+        known.retain(|path| found.contains(path));
+        known.extend(new.iter().cloned());
         new
     }
 }
@@ -102,5 +104,18 @@ mod tests {
         assert!(appeared().is_empty());
         fs::write(root.join("lefthook.yml"), "").unwrap();
         assert_eq!(appeared(), ["lefthook.yml"], "it has come back");
+    }
+
+    #[test]
+    fn what_is_too_much_for_one_report_follows_in_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let newcomers = Newcomers::of(&ProjectFiles { roots: vec![root.clone()], ..Default::default() }).unwrap();
+        let made: BTreeSet<PathBuf> = (0..MAX_REPORTED + 5).map(|number| root.join(format!("{number}/.git"))).collect();
+        made.iter().for_each(|path| fs::create_dir_all(path).unwrap());
+        let reported = [newcomers.appeared(), newcomers.appeared()];
+        assert_eq!(reported.each_ref().map(Vec::len), [MAX_REPORTED, 5]);
+        assert_eq!(reported.concat().into_iter().collect::<BTreeSet<_>>(), made);
+        assert!(newcomers.appeared().is_empty());
     }
 }

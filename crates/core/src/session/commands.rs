@@ -81,6 +81,7 @@ impl Session {
             pace: Arc::clone(&self.foreground.pace),
             pipes: self.foreground.spare_pipes.take(),
             denials: self.enclosure.denials(),
+            configs: self.enclosure.configs(),
             is_whole: !self.state.restarted && !self.engine.recovery.has_lost(),
         }
     }
@@ -506,6 +507,8 @@ impl Session {
             Ok(pipes) => self.keep_pipes(pipes),
             Err(leftover) => self.foreground.leave(leftover),
         }
+        // Those of a command whose caller has its result belong to the next one.
+        let configs = self.enclosure.configs().filter(|configs| answered.is_none() && configs.have_changed());
         match answered {
             Some(answered) => {
                 (outcome.duration, outcome.dropped, outcome.denials) =
@@ -566,7 +569,7 @@ impl Session {
             _ if ended_session => with(terminated(&self.cx.config.id, outcome.exit_code), outcome),
             _ => Ok(outcome),
         };
-        match self.enclosure.changed_configs() {
+        match configs {
             Some(configs) => self.write_back(&configs, request.sink, result),
             None => request.sink.finished(result),
         }

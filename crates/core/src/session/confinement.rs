@@ -65,9 +65,9 @@ impl Enclosure {
         Arc::clone(&self.looks)
     }
 
-    /// Its copies of git's config files, if a program has changed one.
-    pub(super) fn changed_configs(&self) -> Option<Arc<GitConfigs>> {
-        self.configs.clone().filter(|configs| configs.have_changed())
+    /// Its copies of git's config files.
+    pub(super) fn configs(&self) -> Option<Arc<GitConfigs>> {
+        self.configs.clone()
     }
 
     /// What has appeared in its projects.

@@ -10,6 +10,7 @@ use crate::output::capture::Capture;
 use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::{Channel, Received};
+use nacre_isolation::git_config::GitConfigs;
 use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
 use std::ffi::OsString;
 use std::io;
@@ -27,6 +28,8 @@ pub(super) struct Loan {
     pub pipes: Option<OutputPipes>,
     /// The denials of the session's proxy.
     pub denials: Option<Denials>,
+    /// Its copies of git's config files.
+    pub configs: Option<Arc<GitConfigs>>,
     /// Whether the session adds nothing to the next result.
     pub is_whole: bool,
 }
@@ -91,6 +94,11 @@ impl Loan {
         self.shell.send(&wire, theirs)?;
         Ok(Sent { loan: Some(self), ..sent })
     }
+
+    /// Whether the session has to compare them before a result.
+    fn has_changed_configs(&self) -> bool {
+        self.configs.as_ref().is_some_and(|configs| configs.have_changed())
+    }
 }
 
 impl Sent {
@@ -120,7 +128,9 @@ impl Sent {
     pub(super) fn answer<M: Lent>(&mut self, request: &mut ExecRequest) -> Answer<M> {
         let Some(loan) = self.loan.take() else { return Answer::Nothing };
         match loan.shell.poll() {
-            Some(Received::Reply(Reply::Done(done))) if done.id == self.id && is_whole(&done) => {
+            Some(Received::Reply(Reply::Done(done)))
+                if done.id == self.id && is_whole(&done) && !loan.has_changed_configs() =>
+            {
                 self.conclude(request, loan, done)
             }
             Some(Received::Reply(begun @ Reply::Begun { id, .. })) if id == self.id => {

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::feed::What;
-use nacre_isolation::newcomers::Newcomers;
+use nacre_isolation::newcomers::{MAX_REPORTED, Newcomers};
 use nacre_protocol::confinement::ProjectFiles;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -46,7 +46,8 @@ impl Looking {
                     feed.push(&id, What::Appeared { path: path.to_string_lossy().into_owned() });
                 });
                 tokio::time::sleep(BETWEEN).await;
-                if state.compare_exchange(LOOKING, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                let is_over = || state.compare_exchange(LOOKING, IDLE, Ordering::AcqRel, Ordering::Acquire).is_ok();
+                if found.len() < MAX_REPORTED && is_over() {
                     break;
                 }
             }
