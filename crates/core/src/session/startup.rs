@@ -264,7 +264,7 @@ impl Session {
                 self.standbys.expect(id, channel, group);
                 self.expect_forks();
             }
-            Err(error) => self.standby_failed(&error.to_string(), group),
+            Err(error) => self.standby_failed(&error.to_string(), group, true),
         }
     }
 
@@ -282,8 +282,8 @@ impl Session {
         };
         let pid = match child {
             Ok(Some(pid)) => pid,
-            Ok(None) => return self.standby_failed("an invalid pid", group),
-            Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
+            Ok(None) => return self.standby_failed("it has ended at once", group, false),
+            Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group, true),
         };
         channel.set_owner(pid);
         listener::expect(pid, self.cx.reconnects.clone());
@@ -326,13 +326,16 @@ impl Session {
         self.source_gone(Source::Standby);
     }
 
-    pub(super) fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>) {
+    /// `pauses`: the system refuses forks for now.
+    fn standby_failed(&mut self, reason: &str, group: Option<PathBuf>, pauses: bool) {
         tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, reason, "no standby can be forked");
         if let Some(group) = group {
             let _ = std::fs::remove_dir(group);
         }
-        self.cx.timers.set(Timer::ForkPauseOver, Instant::now() + FORK_PAUSE);
-        self.cx.events.push_back(Event::ForkFailed);
+        if pauses {
+            self.cx.timers.set(Timer::ForkPauseOver, Instant::now() + FORK_PAUSE);
+        }
+        self.cx.events.push_back(Event::ForkFailed { pauses });
     }
 
     /// Called after an event: schedules a standby for when the session stays idle.

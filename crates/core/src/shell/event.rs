@@ -46,8 +46,11 @@ pub enum Event {
     TrapRuns(Ticket),
     /// A standby is ready.
     StandbyForked,
-    /// The standby could not be forked.
-    ForkFailed,
+    /// The standby could not be forked, or it has ended at once.
+    ForkFailed {
+        /// The system refuses forks for now.
+        pauses: bool,
+    },
     /// Forking may be retried.
     ForkPauseOver,
     /// The session has been idle for a while.

@@ -57,8 +57,9 @@ impl Step {
                 self.state.standby.forking = false;
                 self.state.standby.ready = true;
             }
-            Event::ForkFailed => {
-                self.state.standby = Standby { forking: false, fresh: false, paused: true, ..self.state.standby };
+            Event::ForkFailed { pauses } => {
+                let paused = pauses || self.state.standby.paused;
+                self.state.standby = Standby { forking: false, fresh: false, paused, ..self.state.standby };
             }
             Event::ForkPauseOver => self.state.standby.paused = false,
             Event::IdleForAWhile if self.state.shell == Shell::Idle => self.fork_standby(false),

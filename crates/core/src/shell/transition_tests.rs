@@ -103,9 +103,18 @@ fn a_process_never_starts_from_a_state_that_is_out_of_date() {
     let (state, _) = run_all(running(), [Event::StandbyForked, DONE]);
     let (_, actions) = step(state.clone(), Event::Submit(5, Work::Start));
     assert_eq!(actions, [Action::ForkProcess(5, Source::Shell)]);
-    let (state, _) = run_all(state, [Event::Submit(3, Work::Command), Event::ForkFailed]);
+    let (state, _) = run_all(state, [Event::Submit(3, Work::Command), Event::ForkFailed { pauses: true }]);
     let (_, actions) = step(state, Event::Submit(5, Work::Start));
     assert_eq!(actions, [Action::Answer(5, Answer::Refused(Refusal::NoFork))]);
+}
+
+#[test]
+fn a_standby_that_is_killed_at_once_does_not_stop_later_forks() {
+    let (state, _) = run_all(running(), [Event::ForkFailed { pauses: false }]);
+    let (state, actions) = step(state, Event::Submit(5, Work::Start));
+    assert_eq!(actions, [Action::Answer(5, Answer::Refused(Refusal::StandbyDied))]);
+    let (_, actions) = run_all(state, [DONE, Event::IdleForAWhile]);
+    assert!(actions.contains(&Action::ForkStandby { command_follows: false }));
 }
 
 #[test]
@@ -126,7 +135,7 @@ fn the_state_is_lost_unless_a_standby_has_it() {
         (vec![Event::StandbyForked, kept], false),
         (vec![Event::StandbyForked, DONE], true),
         (vec![Event::StandbyForked, Event::StandbyDied], true),
-        (vec![Event::ForkFailed], true),
+        (vec![Event::ForkFailed { pauses: true }], true),
         (vec![], true),
         (vec![Event::StandbyForked, died], true),
     ] {
@@ -154,7 +163,7 @@ fn a_command_is_detached_only_while_it_runs_beside_a_standby_with_the_state_befo
     assert!(ready.can_detach(2) && !ready.can_detach(3));
     let cannot = [
         running(),
-        run_all(running(), [Event::ForkFailed]).0,
+        run_all(running(), [Event::ForkFailed { pauses: true }]).0,
         run_all(ready.clone(), [Event::StandbyDied]).0,
         run_all(ready.clone(), [Event::TimeUp(2)]).0,
         run_all(ready.clone(), [DONE]).0,
@@ -508,7 +517,7 @@ impl World {
             }
             22 if self.answers.contains(&Event::StandbyForked) => {
                 self.answers.retain(|answer| *answer != Event::StandbyForked);
-                self.happen(Event::ForkFailed);
+                self.happen(Event::ForkFailed { pauses: which.is_multiple_of(2) });
             }
             23 if self.state.shell == Shell::Starting => {
                 self.answers.clear();

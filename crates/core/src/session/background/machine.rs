@@ -29,8 +29,8 @@ pub(super) enum Event {
     Detached(Key),
     /// It was forked. `contained`: nothing of it can escape before the supervisor adopts it.
     Forked { key: Key, contained: bool },
-    /// It could not be forked.
-    NotForked(Key),
+    /// It could not be forked, or it was killed before the supervisor could adopt it.
+    NotForked(Key, Why),
     /// Its bash runs (plain mode).
     Started(Key),
     /// Its bash could not be started (plain mode).
@@ -149,8 +149,8 @@ impl Machine {
                 // A program can send this in the name of the shell. The report names no process of a start.
                 _ => Vec::new(),
             },
-            Event::NotForked(key) => match self.stages.get(&key) {
-                Some(Stage::Forking(_)) => self.refuse(key, Why::NoFork),
+            Event::NotForked(key, why) => match self.stages.get(&key) {
+                Some(Stage::Forking(_)) => self.refuse(key, why),
                 _ => Vec::new(),
             },
             Event::Started(key) => match self.stages.get_mut(&key) {

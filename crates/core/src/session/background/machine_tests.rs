@@ -81,7 +81,9 @@ fn a_fork_that_a_dead_source_owes_is_requested_again() {
     assert_eq!(after([asked(), Event::SourceGone(Source::Standby)]), [Effect::Resubmit(KEY)]);
     assert_eq!(after([asked(), Event::Promoted, Event::SourceGone(Source::Standby)]), []);
     assert_eq!(after([asked(), Event::Promoted, Event::SourceGone(Source::Shell)]), [Effect::Resubmit(KEY)]);
-    assert_eq!(after([asked(), Event::NotForked(KEY)]), [Effect::Refuse(KEY, Why::NoFork)]);
+    for why in [Why::NoFork, Why::Killed] {
+        assert_eq!(after([asked(), Event::NotForked(KEY, why)]), [Effect::Refuse(KEY, why)]);
+    }
 }
 
 #[test]
@@ -119,7 +121,7 @@ fn a_process_without_a_caller_is_killed() {
 
 #[test]
 fn a_forged_fork_has_no_effect() {
-    for forged in [Event::Forked { key: KEY, contained: true }, Event::NotForked(KEY)] {
+    for forged in [Event::Forked { key: KEY, contained: true }, Event::NotForked(KEY, Why::NoFork)] {
         assert_eq!(after([forged.clone()]), []);
         assert_eq!(after([Event::Launched(KEY), forged]), []);
     }
@@ -295,7 +297,7 @@ impl World {
         let child = self.child(key);
         child.lives = !which.is_multiple_of(5);
         child.forked = Some(match which % 5 {
-            0 => Event::NotForked(key),
+            0 => Event::NotForked(key, Why::NoFork),
             number => Event::Forked { key, contained: number > 2 },
         });
     }

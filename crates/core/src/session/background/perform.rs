@@ -228,7 +228,11 @@ impl Session {
         else {
             return;
         };
-        let Some(pid) = child.ok().flatten() else { return self.happened_to_process(Event::NotForked(key)) };
+        let pid = match child {
+            Ok(Some(pid)) => pid,
+            Ok(None) => return self.happened_to_process(Event::NotForked(key, Why::Killed)),
+            Err(_) => return self.happened_to_process(Event::NotForked(key, Why::NoFork)),
+        };
         let limits = start.request.new.limits.group.clone();
         if !placed {
             start.remove_group();
