@@ -1,5 +1,6 @@
 /**
- * Checks the structure of the Rust code: no cycle between modules, and in a session no state that other modules may touch.
+ * Checks the structure of the Rust code: no cycle between modules, no two types of a crate with one name, at most six modules
+ * that join the parts of a session, and no state in them that others may touch.
  *
  *   node scripts/check-structure.mjs
  *
@@ -12,6 +13,8 @@ import { fileURLToPath } from 'node:url'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const problems = []
+/** Modules of a session that may have methods of all of it. The others see their own part and what they are given. */
+const MAX_JOINING = 6
 
 const crates = ['.', ...readdirSync(path.join(root, 'crates')).map((name) => `crates/${name}`)]
 for (const crate of crates) checkCrate(path.join(root, crate))
@@ -27,6 +30,22 @@ function checkCrate(directory) {
   const graph = new Map(files.map((name) => [name, dependencies(source, name)]))
   const cycle = findCycle(graph)
   if (cycle) problems.push(`${path.relative(root, source)}: a cycle of modules: ${cycle.join(' -> ')}`)
+  checkNames(source, files)
+}
+
+/** A type is found by its name. */
+function checkNames(source, files) {
+  const places = new Map()
+  for (const name of files.filter((file) => !/tests?\.rs$/.test(file))) {
+    const code = withoutTests(readFileSync(path.join(source, name), 'utf8'))
+    for (const [, type] of code.matchAll(/^\s*(?:pub(?:\([^)]*\))? )?(?:struct|enum|trait|union) (\w+)/gm)) {
+      const earlier = places.get(type)
+      if (earlier) {
+        problems.push(`${path.relative(root, source)}: ${earlier} and ${name} both have a type \`${type}\``)
+      }
+      places.set(type, name)
+    }
+  }
 }
 
 /** A module owns its state: its fields are private. The fields of a plain value, which has no state, are `pub`. */
@@ -34,8 +53,14 @@ function checkState(directory) {
   const files = readdirSync(path.join(root, directory), { recursive: true }).filter((name) =>
     name.endsWith('.rs'),
   )
-  for (const name of files) {
-    const text = readFileSync(path.join(root, directory, name), 'utf8')
+  const texts = files.map((name) => [name, readFileSync(path.join(root, directory, name), 'utf8')])
+  const joining = texts.filter(([, text]) => /^impl Session \{/m.test(text)).map(([name]) => name)
+  if (joining.length > MAX_JOINING) {
+    problems.push(
+      `${directory}: ${joining.length} modules have methods of all of \`Session\` (${joining.join(', ')}): give the method to a part`,
+    )
+  }
+  for (const [name, text] of texts) {
     for (const [, field] of text.matchAll(/^\s+pub\([^)]*\) (\w+):/gm)) {
       problems.push(
         `${directory}/${name}: make the field \`${field}\` private, and add a function for what is done with it`,
@@ -44,9 +69,12 @@ function checkState(directory) {
   }
 }
 
+function withoutTests(text) {
+  return text.split(/\n#\[cfg\(test\)\]\n(?:mod|use)/)[0]
+}
+
 function dependencies(source, name) {
-  const text = readFileSync(path.join(source, name), 'utf8').split(/\n#\[cfg\(test\)\]\n(?:mod|use)/)[0]
-  const code = text.replace(/\/\/.*$/gm, '')
+  const code = withoutTests(readFileSync(path.join(source, name), 'utf8')).replace(/\/\/.*$/gm, '')
   const own = modulePath(name)
   const found = new Set()
   for (const [, tree] of code.matchAll(/^\s*(?:pub(?:\([^)]*\))? )?use ([^;]+);/gm)) {

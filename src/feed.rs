@@ -4,7 +4,7 @@ use crate::emitter::Settle;
 use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
 use crate::types::{NativeEvent, NativeFeed, NativeFeedEvent};
-use nacre_core::feed::{Batch, Event, What};
+use nacre_core::feed::{Batch, FeedEvent, What};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Buffer, Result};
 use napi_derive::napi;
@@ -46,7 +46,7 @@ fn shown(batch: Batch) -> NativeFeed {
     }
 }
 
-fn event(event: Event) -> NativeFeedEvent {
+fn event(event: FeedEvent) -> NativeFeedEvent {
     let at = since_epoch(event.at);
     let new = |kind: &str, id: String| NativeFeedEvent {
         cursor: event.number as f64,

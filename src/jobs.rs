@@ -8,10 +8,10 @@ use crate::types::{NativeEvent, NativeJob, NativeJobStart, NativeJobStatus};
 use crate::variables::zip;
 use nacre_containment::job::meta::Meta;
 use nacre_core::error::{Code, Error};
-use nacre_core::jobs::status::{Life, State, Status, status};
+use nacre_core::jobs::status::{JobLife, JobState, JobStatus, status};
 use nacre_core::jobs::{Job, NewJob, Store, cancel, follow, list, reader, remove};
 use nacre_core::runtime;
-use nacre_protocol::job::Program;
+use nacre_protocol::job::JobProgram;
 use napi::bindgen_prelude::Result;
 use napi_derive::napi;
 use std::time::Duration;
@@ -136,8 +136,8 @@ fn new_job(request: NativeJobStart) -> NewJob {
     NewJob {
         id: request.job_id,
         program: match (request.text, request.argv) {
-            (Some(text), _) => Program::Text(text),
-            (None, argv) => Program::Argv(argv.unwrap_or_default()),
+            (Some(text), _) => JobProgram::Text(text),
+            (None, argv) => JobProgram::Argv(argv.unwrap_or_default()),
         },
         command: request.command,
         cwd: request.cwd.map(Into::into),
@@ -167,15 +167,15 @@ fn shown(meta: &Meta) -> NativeJob {
     }
 }
 
-fn shown_status(found: &Status) -> NativeJobStatus {
+fn shown_status(found: &JobStatus) -> NativeJobStatus {
     let nothing = NativeJobStatus { state: "running".into(), alive: found.alive, ..NativeJobStatus::default() };
     match &found.state {
-        State::Running => nothing,
-        State::Crashed(life) => {
-            let reason = if *life == Life::Rebooted { "reboot" } else { "killed" };
+        JobState::Running => nothing,
+        JobState::Crashed(life) => {
+            let reason = if *life == JobLife::Rebooted { "reboot" } else { "killed" };
             NativeJobStatus { state: "crashed".into(), reason: Some(reason.into()), ..nothing }
         }
-        State::Exited(record) => {
+        JobState::Exited(record) => {
             let exited = NativeJobStatus { state: "exited".into(), ..nothing };
             match &record.end {
                 None => NativeJobStatus { exit_code: Some(record.exit), ..exited },

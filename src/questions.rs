@@ -3,7 +3,7 @@
 use crate::emitter::question;
 use crate::sandbox::NativeSandbox;
 use crate::types::NativeQuestion;
-use nacre_core::questions::Answer;
+use nacre_core::questions::QuestionAnswer;
 use napi_derive::napi;
 
 #[napi]
@@ -21,7 +21,7 @@ impl NativeSandbox {
         question_id: String,
         #[napi(ts_arg_type = "'once' | 'session' | 'deny'")] answer: String,
     ) -> bool {
-        let answered = question_id.parse().ok().zip(Answer::parse(&answer));
+        let answered = question_id.parse().ok().zip(QuestionAnswer::parse(&answer));
         answered.is_some_and(|(id, answer)| self.sandbox.questions().answer(id, answer))
     }
 }

@@ -13,7 +13,7 @@ use nacre_core::runtime;
 use nacre_core::sandbox::{Rollback, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
-use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Point, Skipped};
+use nacre_protocol::workspace::{WorkspaceChange, Difference, ChangedEntry, Kind, Point, Skipped};
 use napi::bindgen_prelude::{ClassInstance, Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
@@ -238,10 +238,10 @@ fn letter_of_kind(kind: Kind) -> u8 {
     }
 }
 
-fn columns(changes: Vec<Change>, guards: bool) -> NativeChanges {
+fn columns(changes: Vec<WorkspaceChange>, guards: bool) -> NativeChanges {
     let (mut paths, mut kinds, mut numbers, mut withheld) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
-    for (index, Change { path, difference, now, before }) in changes.into_iter().enumerate() {
+    for (index, WorkspaceChange { path, difference, now, before }) in changes.into_iter().enumerate() {
         let is_directory = now.as_ref().or(before.as_ref()).is_some_and(|entry| entry.kind == Kind::Directory);
         if let Some(reason) = counted.reason(&path, is_directory).filter(|_| guards) {
             withheld.push(NativeWithheld { index: index as u32, reason: reason.into() });
@@ -251,7 +251,7 @@ fn columns(changes: Vec<Change>, guards: bool) -> NativeChanges {
         kinds.push(letter_of(difference));
         for entry in [now, before] {
             kinds.push(entry.as_ref().map_or(b'-', |entry| letter_of_kind(entry.kind)));
-            numbers.extend(entry.map_or([0.0; 2], |Entry { size, mode, .. }| [size as f64, f64::from(mode)]));
+            numbers.extend(entry.map_or([0.0; 2], |ChangedEntry { size, mode, .. }| [size as f64, f64::from(mode)]));
         }
     }
     NativeChanges { paths: Piece(paths), kinds: Piece(kinds), numbers: numbers.into(), withheld }

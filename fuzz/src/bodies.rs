@@ -41,8 +41,8 @@ pub fn supervisor(data: &[u8]) {
 
 /// A message between host and files helper.
 pub fn files(data: &[u8]) {
-    reads_back!(files::Request, data);
-    reads_back!(files::Reply, data);
+    reads_back!(files::FilesRequest, data);
+    reads_back!(files::FilesReply, data);
 }
 
 /// A shell's state as it wrote it down: the script stays in proportion and is one that bash can take.

@@ -14,7 +14,7 @@ mod sync {
 
 use loom::sync::Mutex;
 use loom::thread::{self, JoinHandle};
-use mailbox::{Answer, Letter, Mailbox, Next, TakenBack};
+use mailbox::{CallerAnswer, Letter, Mailbox, NextMessage, TakenBack};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -72,7 +72,7 @@ impl Shell {
 impl Letter for Call {
     type Loan = Arc<Shell>;
     type Wait = ();
-    type Answer = Id;
+    type CallerAnswer = Id;
 
     fn send_with(&mut self, shell: Arc<Shell>) -> Option<()> {
         if self.kind != Kind::Command {
@@ -88,17 +88,17 @@ impl Letter for Call {
         thread::yield_now();
     }
 
-    fn answer(&mut self) -> Answer<Self> {
+    fn answer(&mut self) -> CallerAnswer<Self> {
         // The second caller's come in two parts.
         if self.id.0 == 1 && !std::mem::replace(&mut self.has_begun, true) {
-            return Answer::Part(());
+            return CallerAnswer::Part(());
         }
         let shell = self.shell.take().unwrap();
         let reply = shell.0.lock().unwrap().replies.pop_front();
-        let Some(id) = reply else { return Answer::Nothing };
+        let Some(id) = reply else { return CallerAnswer::Nothing };
         assert_eq!(id, self.id, "the answer to another command");
         self.is_answered = true;
-        Answer::Whole(id, Some(shell))
+        CallerAnswer::Whole(id, Some(shell))
     }
 
     fn is_sent(&self) -> bool {
@@ -168,9 +168,9 @@ impl Session {
             match happened {
                 Happened::Shell => session.look(),
                 Happened::Call => match mailbox.next() {
-                    Next::Message(call) => session.take(call),
-                    Next::Nothing => {}
-                    Next::Abandoned => break,
+                    NextMessage::Message(call) => session.take(call),
+                    NextMessage::Nothing => {}
+                    NextMessage::Abandoned => break,
                 },
                 Happened::TimePassed => {}
             }

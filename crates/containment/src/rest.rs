@@ -64,7 +64,7 @@ impl Writers {
 
 /// A wait for the rest.
 #[derive(Debug)]
-pub struct Wait {
+pub struct RestWait {
     next: Instant,
     end: Instant,
     /// At the last look: the bytes that were printed, and the processes.
@@ -72,7 +72,7 @@ pub struct Wait {
     writers: Writers,
 }
 
-impl Wait {
+impl RestWait {
     /// Begins when this many bytes have been printed.
     pub fn begin(total: u64, writers: Writers) -> Self {
         let now = Instant::now();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn waits_as_long_as_something_works_but_not_for_ever() {
         let asleep = Writers { run: false, ticks: 1 };
-        let mut wait = Wait::begin(0, asleep);
+        let mut wait = RestWait::begin(0, asleep);
         assert!(wait.goes_on(5, Some(asleep)), "it has printed");
         assert!(wait.goes_on(5, Some(Writers { run: true, ticks: 1 })), "it runs");
         assert!(wait.goes_on(5, Some(Writers { run: false, ticks: 2 })), "it has run");

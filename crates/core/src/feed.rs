@@ -6,8 +6,8 @@
 use crate::error::{Code, Error};
 use crate::exec::KilledBy;
 use crate::process::terminal::Size;
-use crate::process::{Exit, Happened, Process, Waiting};
-use crate::questions::{self, Answer, Question};
+use crate::process::{Exit, ProcessChange, Process, Waiting};
+use crate::questions::{self, QuestionAnswer, Question};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ const BETWEEN_READS: Duration = Duration::from_secs(5);
 
 /// What has happened.
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct FeedEvent {
     /// 1 for the first event of the sandbox, and so on.
     pub number: u64,
     /// Wall clock.
@@ -36,7 +36,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// See [`Event`]. Commands have the ids of their requests, processes their own.
+/// See [`FeedEvent`]. Commands have the ids of their requests, processes their own.
 #[allow(missing_docs, reason = "the variants explain their fields")]
 #[derive(Clone, Debug)]
 pub enum What {
@@ -75,7 +75,7 @@ pub enum What {
     /// A connection waits for an answer.
     Asked { id: u64, target: String, expires_at: SystemTime },
     /// The answer; `None` if the time was over or nothing waits any more.
-    Answered { id: u64, target: String, answer: Option<Answer> },
+    Answered { id: u64, target: String, answer: Option<QuestionAnswer> },
 }
 
 /// How a command has ended.
@@ -97,25 +97,25 @@ pub struct CommandEnd {
 
 impl What {
     /// What has happened to a process, or to a command that can become one.
-    pub fn of(process: &Process, happened: Happened) -> Self {
+    pub fn of(process: &Process, happened: ProcessChange) -> Self {
         let id = process.id.clone();
         match (happened, process.request()) {
-            (Happened::Started { pid, terminal }, _) => {
+            (ProcessChange::Started { pid, terminal }, _) => {
                 Self::ProcessStarted { id, command: process.command.clone(), pid, terminal }
             }
-            (Happened::Resized(size), _) => Self::ProcessResized { id, size },
-            (Happened::Waits(waiting), Some(id)) => Self::CommandWaiting { id, waiting },
-            (Happened::Waits(waiting), None) => Self::ProcessWaiting { id, waiting },
-            (Happened::Ended(exit, killed_by), _) => Self::ProcessEnded { id, exit, killed_by },
+            (ProcessChange::Resized(size), _) => Self::ProcessResized { id, size },
+            (ProcessChange::Waits(waiting), Some(id)) => Self::CommandWaiting { id, waiting },
+            (ProcessChange::Waits(waiting), None) => Self::ProcessWaiting { id, waiting },
+            (ProcessChange::Ended(exit, killed_by), _) => Self::ProcessEnded { id, exit, killed_by },
         }
     }
 
     /// What has happened to a question.
-    pub fn of_question(question: &Question, happened: questions::Happened) -> Self {
+    pub fn of_question(question: &Question, happened: questions::QuestionEvent) -> Self {
         let Question { id, target, expires_at, .. } = question.clone();
         match happened {
-            questions::Happened::Asked => Self::Asked { id, target, expires_at },
-            questions::Happened::Closed(answer) => Self::Answered { id, target, answer },
+            questions::QuestionEvent::Asked => Self::Asked { id, target, expires_at },
+            questions::QuestionEvent::Closed(answer) => Self::Answered { id, target, answer },
         }
     }
 
@@ -135,7 +135,7 @@ impl What {
             Self::Denied { target } | Self::Asked { target, .. } | Self::Answered { target, .. } => target.len(),
             _ => 0,
         };
-        size_of::<Event>() + texts
+        size_of::<FeedEvent>() + texts
     }
 }
 
@@ -143,7 +143,7 @@ impl What {
 #[derive(Debug, Default)]
 pub struct Batch {
     /// In order.
-    pub events: Vec<Event>,
+    pub events: Vec<FeedEvent>,
     /// How many events before them are no longer kept.
     pub lost: u64,
     /// Nothing follows: the sandbox was destroyed.
@@ -153,7 +153,7 @@ pub struct Batch {
 /// See the module.
 #[derive(Debug)]
 pub struct Feed {
-    ring: Mutex<Ring>,
+    ring: Mutex<EventRing>,
     grown: Notify,
     reading: AtomicUsize,
     /// When the last read ended, in milliseconds since `made_at`, plus 1; 0 if there was none. Commands look at it each
@@ -175,8 +175,8 @@ impl Default for Feed {
 }
 
 #[derive(Debug, Default)]
-struct Ring {
-    events: VecDeque<Event>,
+struct EventRing {
+    events: VecDeque<FeedEvent>,
     /// Number of the last event.
     last: u64,
     bytes: usize,
@@ -189,7 +189,7 @@ impl Feed {
         let mut ring = self.ring();
         ring.last += 1;
         ring.bytes += what.size();
-        let event = Event { number: ring.last, at: SystemTime::now(), session: session.into(), what };
+        let event = FeedEvent { number: ring.last, at: SystemTime::now(), session: session.into(), what };
         ring.events.push_back(event);
         while ring.events.len() > MOST_EVENTS || ring.bytes > MOST_BYTES {
             let dropped = ring.events.pop_front().map_or(0, |event| event.what.size());
@@ -230,7 +230,7 @@ impl Feed {
     /// `INVALID_OPTION` if there has been no such event.
     pub async fn read(&self, since: u64, most: usize) -> Result<Batch, Error> {
         self.reading.fetch_add(1, Ordering::Relaxed);
-        let _reading = Reading(self);
+        let _reading = FeedReading(self);
         loop {
             let grown = self.grown.notified();
             tokio::pin!(grown);
@@ -248,12 +248,12 @@ impl Feed {
         self.grown.notify_waiters();
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
+    fn ring(&self) -> MutexGuard<'_, EventRing> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ring {
+impl EventRing {
     /// The events after a number; `None` if there is none yet.
     fn after(&self, since: u64, most: usize) -> Result<Option<Batch>, Error> {
         if since > self.last {
@@ -267,16 +267,16 @@ impl Ring {
         let before = self.last - self.events.len() as u64;
         let lost = before.saturating_sub(since);
         let skipped = usize::try_from(since.saturating_sub(before)).unwrap_or(usize::MAX);
-        let events: Vec<Event> = self.events.iter().skip(skipped).take(most).cloned().collect();
+        let events: Vec<FeedEvent> = self.events.iter().skip(skipped).take(most).cloned().collect();
         let is_over = self.is_over && skipped + events.len() == self.events.len();
         Ok((!events.is_empty() || lost > 0 || is_over).then_some(Batch { events, lost, is_over }))
     }
 }
 
 /// A read that waits.
-struct Reading<'a>(&'a Feed);
+struct FeedReading<'a>(&'a Feed);
 
-impl Drop for Reading<'_> {
+impl Drop for FeedReading<'_> {
     fn drop(&mut self) {
         self.0.watch();
         self.0.reading.fetch_sub(1, Ordering::Release);

@@ -14,14 +14,14 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Bytes and the descriptors that are sent with them.
-pub struct Message {
+pub struct LinkMessage {
     /// The message itself.
     pub bytes: Vec<u8>,
     /// Owned descriptors are closed here once the message has been sent.
     pub descriptors: Vec<Descriptor>,
 }
 
-impl Message {
+impl LinkMessage {
     /// Encodes a message of the supervisor's or the files helper's protocol.
     pub fn of(content: &impl Serialize, descriptors: Vec<Descriptor>) -> io::Result<Self> {
         Ok(Self { bytes: message::encode(content)?, descriptors })
@@ -80,7 +80,7 @@ pub struct Link<In> {
     /// A message was lost because the peer had exited.
     has_lost: AtomicBool,
     /// Shared by the engine's thread and a caller that sends a command itself.
-    waiting: Mutex<VecDeque<Message>>,
+    waiting: Mutex<VecDeque<LinkMessage>>,
     incoming: PhantomData<fn() -> In>,
 }
 
@@ -136,7 +136,7 @@ impl<In> Link<In> {
     }
 
     /// Sends a message now, or as soon as the socket has room. The reader detects a dead peer.
-    pub fn post(&self, message: Message) {
+    pub fn post(&self, message: LinkMessage) {
         let mut waiting = self.waiting();
         if !waiting.is_empty() || self.attempt(&message) != Attempt::Over {
             waiting.push_back(message);
@@ -234,11 +234,11 @@ impl<In> Link<In> {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Message>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<LinkMessage>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn attempt(&self, message: &Message) -> Attempt {
+    fn attempt(&self, message: &LinkMessage) -> Attempt {
         let descriptors: Vec<_> = message.descriptors.iter().map(AsFd::as_fd).collect();
         loop {
             match socket::send(self.socket(), &message.bytes, &descriptors) {
@@ -272,7 +272,7 @@ mod tests {
     async fn keeps_what_a_full_socket_does_not_take() {
         let (link, theirs) = Link::<Infallible>::pair().unwrap();
         for number in 0..2000u32 {
-            link.post(Message { bytes: number.to_ne_bytes().to_vec(), descriptors: Vec::new() });
+            link.post(LinkMessage { bytes: number.to_ne_bytes().to_vec(), descriptors: Vec::new() });
         }
         assert!(link.is_blocked());
         let reader = std::thread::spawn(move || {
@@ -311,7 +311,7 @@ mod tests {
             let hundred: Vec<_> = (0..128).map(|_| null.as_fd()).collect();
             (0..IN_FLIGHT / hundred.len()).for_each(|_| drop(socket::send(busy.as_fd(), b"x", &hundred)));
             let (link, theirs) = Link::<Infallible>::pair().unwrap();
-            link.post(Message { bytes: b"late".to_vec(), descriptors: vec![null.into()] });
+            link.post(LinkMessage { bytes: b"late".to_vec(), descriptors: vec![null.into()] });
             assert!(link.is_blocked());
             link.send_when_writable().await;
             assert!(link.is_blocked());

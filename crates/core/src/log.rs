@@ -121,7 +121,7 @@ struct Forward;
 
 impl<S: Subscriber> Layer<S> for Forward {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
-        let mut line = Line::default();
+        let mut line = LogLine::default();
         event.record(&mut line);
         let write = loggers().as_ref().and_then(|loggers| loggers.get(&line.log).cloned());
         if let Some(write) = write {
@@ -137,13 +137,13 @@ impl<S: Subscriber> Layer<S> for Forward {
 }
 
 #[derive(Default)]
-struct Line {
+struct LogLine {
     log: u64,
     message: String,
     fields: String,
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if field.name() == "log" {
             self.log = value;

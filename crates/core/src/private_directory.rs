@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a directory is refused.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum RefusedDirectory {
     /// Its last component is a symlink.
     #[error("it is a symlink; name the directory that it leads to")]
     Symlink,
@@ -30,10 +30,10 @@ pub enum Refused {
     Io(#[from] io::Error),
 }
 
-impl From<Refused> for io::Error {
-    fn from(refused: Refused) -> Self {
+impl From<RefusedDirectory> for io::Error {
+    fn from(refused: RefusedDirectory) -> Self {
         match refused {
-            Refused::Io(error) => error,
+            RefusedDirectory::Io(error) => error,
             other => Self::new(io::ErrorKind::PermissionDenied, other),
         }
     }
@@ -42,8 +42,8 @@ impl From<Refused> for io::Error {
 /// Returns true if the directory exists and can be used, false if it does not exist.
 ///
 /// # Errors
-/// See [`Refused`].
-pub fn check(path: &Path) -> Result<bool, Refused> {
+/// See [`RefusedDirectory`].
+pub fn check(path: &Path) -> Result<bool, RefusedDirectory> {
     match fs::symlink_metadata(without_slash(path)) {
         Ok(info) => judge(&info).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -54,8 +54,8 @@ pub fn check(path: &Path) -> Result<bool, Refused> {
 /// Opens the directory; `None` if it does not exist.
 ///
 /// # Errors
-/// See [`Refused`].
-pub fn open(path: &Path) -> Result<Option<File>, Refused> {
+/// See [`RefusedDirectory`].
+pub fn open(path: &Path) -> Result<Option<File>, RefusedDirectory> {
     match lock::open(&without_slash(path)) {
         Ok(directory) => judge(&directory.metadata()?).map(|()| Some(directory)),
         // What is in its place says why.
@@ -68,8 +68,8 @@ pub fn open(path: &Path) -> Result<Option<File>, Refused> {
 /// Creates the directory with mode 0700, and its parents, unless it exists. Then checks it.
 ///
 /// # Errors
-/// See [`Refused`].
-pub fn create(path: &Path) -> Result<(), Refused> {
+/// See [`RefusedDirectory`].
+pub fn create(path: &Path) -> Result<(), RefusedDirectory> {
     if check(path)? {
         return Ok(());
     }
@@ -78,18 +78,18 @@ pub fn create(path: &Path) -> Result<(), Refused> {
     judge(&fs::symlink_metadata(path)?)
 }
 
-fn judge(info: &Metadata) -> Result<(), Refused> {
+fn judge(info: &Metadata) -> Result<(), RefusedDirectory> {
     if info.is_symlink() {
-        return Err(Refused::Symlink);
+        return Err(RefusedDirectory::Symlink);
     }
     if !info.is_dir() {
-        return Err(Refused::NotDirectory);
+        return Err(RefusedDirectory::NotDirectory);
     }
     if info.uid() != 0 && info.uid() != nix::unistd::geteuid().as_raw() {
-        return Err(Refused::Owner(info.uid()));
+        return Err(RefusedDirectory::Owner(info.uid()));
     }
     if info.mode() & 0o022 != 0 {
-        return Err(Refused::Mode(info.mode() & 0o7777));
+        return Err(RefusedDirectory::Mode(info.mode() & 0o7777));
     }
     Ok(())
 }
@@ -123,12 +123,12 @@ mod tests {
         fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).unwrap();
         symlink(&real, &link).unwrap();
         for path in [link.clone(), root.path().join("link/"), root.path().join("link/.")] {
-            assert!(matches!(check(&path), Err(Refused::Symlink)), "{path:?}");
-            assert!(matches!(create(&path), Err(Refused::Symlink)), "{path:?}");
+            assert!(matches!(check(&path), Err(RefusedDirectory::Symlink)), "{path:?}");
+            assert!(matches!(create(&path), Err(RefusedDirectory::Symlink)), "{path:?}");
         }
         assert_eq!(fs::metadata(&real).unwrap().mode() & 0o777, 0o755);
         symlink(root.path().join("nowhere"), root.path().join("dangling")).unwrap();
-        assert!(matches!(create(&root.path().join("dangling")), Err(Refused::Symlink)));
+        assert!(matches!(create(&root.path().join("dangling")), Err(RefusedDirectory::Symlink)));
     }
 
     #[test]
@@ -137,10 +137,10 @@ mod tests {
         let (file, open) = (root.path().join("file"), root.path().join("open"));
         fs::write(&file, "").unwrap();
         fs::create_dir(&open).unwrap();
-        assert!(matches!(check(&file), Err(Refused::NotDirectory)));
+        assert!(matches!(check(&file), Err(RefusedDirectory::NotDirectory)));
         for mode in [0o777, 0o1777, 0o770, 0o702] {
             fs::set_permissions(&open, fs::Permissions::from_mode(mode)).unwrap();
-            assert!(matches!(create(&open), Err(Refused::Mode(found)) if found == mode), "{mode:o}");
+            assert!(matches!(create(&open), Err(RefusedDirectory::Mode(found)) if found == mode), "{mode:o}");
             assert_eq!(fs::metadata(&open).unwrap().mode() & 0o7777, mode);
         }
     }
@@ -152,6 +152,6 @@ mod tests {
             return;
         }
         std::os::unix::fs::chown(root.path(), Some(65534), None).unwrap();
-        assert!(matches!(check(root.path()), Err(Refused::Owner(65534))));
+        assert!(matches!(check(root.path()), Err(RefusedDirectory::Owner(65534))));
     }
 }

@@ -26,16 +26,16 @@ const REFUSED: Duration = Duration::from_secs(300);
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum QuestionAnswer {
     /// Allowed for the command that connects.
     Once,
     /// Allowed as long as the session lasts.
-    Session,
+    AskingSession,
     /// Refused.
     Deny,
 }
 
-impl Answer {
+impl QuestionAnswer {
     /// Its name in the interface.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -79,34 +79,34 @@ pub struct Question {
 
 /// What happens to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum QuestionEvent {
     /// It was asked.
     Asked,
     /// It is closed: by an answer, or because its time is over or its session has ended.
-    Closed(Option<Answer>),
+    Closed(Option<QuestionAnswer>),
 }
 
 /// Learns what happens to questions. It must neither block nor call back.
-pub type Observer = Box<dyn Fn(&Question, Happened) + Send + Sync>;
+pub type Observer = Box<dyn Fn(&Question, QuestionEvent) + Send + Sync>;
 
 /// The open questions of a sandbox.
 pub struct Questions {
     observer: Observer,
-    table: Mutex<Table>,
+    table: Mutex<QuestionTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
-    open: BTreeMap<u64, Open>,
+struct QuestionTable {
+    open: BTreeMap<u64, OpenQuestion>,
     /// The id of the last question.
     last: u64,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenQuestion {
     question: Question,
-    session: Weak<Session>,
-    answer: watch::Sender<Option<Answer>>,
+    session: Weak<AskingSession>,
+    answer: watch::Sender<Option<QuestionAnswer>>,
 }
 
 impl fmt::Debug for Questions {
@@ -127,21 +127,21 @@ impl Questions {
     }
 
     /// Answers a question. False if it is not open.
-    pub fn answer(&self, id: u64, answer: Answer) -> bool {
+    pub fn answer(&self, id: u64, answer: QuestionAnswer) -> bool {
         self.close(id, Some(answer))
     }
 
     /// Closes a question: its connections are refused without an answer.
-    fn close(&self, id: u64, answer: Option<Answer>) -> bool {
+    fn close(&self, id: u64, answer: Option<QuestionAnswer>) -> bool {
         // Locked until the session knows the answer, so that a connection finds it or the question.
         let mut table = lock(&self.table);
         let Some(open) = table.open.remove(&id) else { return false };
-        let settled = answer.unwrap_or(Answer::Deny);
+        let settled = answer.unwrap_or(QuestionAnswer::Deny);
         let session = open.session.upgrade();
         if let Some(session) = &session {
             lock(&session.answers).add(&open.question.target, settled);
         }
-        (self.observer)(&open.question, Happened::Closed(answer));
+        (self.observer)(&open.question, QuestionEvent::Closed(answer));
         open.answer.send_replace(Some(settled));
         // The end of a session locks the table, and this may be the last that holds it.
         drop(table);
@@ -152,23 +152,23 @@ impl Questions {
 
 /// The questions of one session. Clones share its answers.
 #[derive(Clone, Debug)]
-pub struct Asking(Arc<Session>);
+pub struct Asking(Arc<AskingSession>);
 
 #[derive(Debug)]
-struct Session {
+struct AskingSession {
     questions: Arc<Questions>,
     id: String,
     ask: Ask,
     answers: Mutex<Answers>,
 }
 
-impl Drop for Session {
+impl Drop for AskingSession {
     fn drop(&mut self) {
         let mut table = lock(&self.questions.table);
-        let is_own = |open: &Open| std::ptr::eq(open.session.as_ptr(), self);
+        let is_own = |open: &OpenQuestion| std::ptr::eq(open.session.as_ptr(), self);
         let own: Vec<u64> = table.open.iter().filter(|(_, open)| is_own(open)).map(|(id, _)| *id).collect();
         for open in own.iter().filter_map(|id| table.open.remove(id)) {
-            (self.questions.observer)(&open.question, Happened::Closed(None));
+            (self.questions.observer)(&open.question, QuestionEvent::Closed(None));
         }
     }
 }
@@ -198,13 +198,13 @@ impl Answers {
         self.refused.get(target).filter(|until| Instant::now() < **until).map(|_| false)
     }
 
-    fn add(&mut self, target: &str, answer: Answer) {
+    fn add(&mut self, target: &str, answer: QuestionAnswer) {
         let target = target.to_string();
         match answer {
-            Answer::Once if self.once.len() < MOST_ALLOWED => drop(self.once.insert(target, false)),
-            Answer::Session if self.session.len() < MOST_ALLOWED => drop(self.session.insert(target)),
-            Answer::Deny => drop(self.refused.insert(target, Instant::now() + REFUSED)),
-            Answer::Once | Answer::Session => {}
+            QuestionAnswer::Once if self.once.len() < MOST_ALLOWED => drop(self.once.insert(target, false)),
+            QuestionAnswer::Session if self.session.len() < MOST_ALLOWED => drop(self.session.insert(target)),
+            QuestionAnswer::Deny => drop(self.refused.insert(target, Instant::now() + REFUSED)),
+            QuestionAnswer::Once | QuestionAnswer::Session => {}
         }
     }
 
@@ -228,7 +228,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Asking {
     /// For a session that has no answers yet.
     pub fn new(questions: Arc<Questions>, id: String, ask: Ask) -> Self {
-        Self(Arc::new(Session { questions, id, ask, answers: Mutex::default() }))
+        Self(Arc::new(AskingSession { questions, id, ask, answers: Mutex::default() }))
     }
 
     /// Whether an answer allows this target. Without one, it is asked for. False after the time limit, and for what is too much.
@@ -240,7 +240,7 @@ impl Asking {
                 let given = answer.wait_for(Option::is_some).await.ok().and_then(|answer| *answer);
                 // This uses an answer for one command.
                 let known = lock(&self.0.answers).known(target);
-                known.unwrap_or(given.is_some_and(|answer| answer != Answer::Deny))
+                known.unwrap_or(given.is_some_and(|answer| answer != QuestionAnswer::Deny))
             }
         }
     }
@@ -253,14 +253,14 @@ impl Asking {
     }
 
     /// The decision that is known, or what will receive the answer.
-    fn ask(&self, target: &str) -> Result<bool, watch::Receiver<Option<Answer>>> {
-        let Session { questions, id: session, ask, answers } = &*self.0;
+    fn ask(&self, target: &str) -> Result<bool, watch::Receiver<Option<QuestionAnswer>>> {
+        let AskingSession { questions, id: session, ask, answers } = &*self.0;
         let mut table = lock(&questions.table);
         let mut answers = lock(answers);
         if let Some(known) = answers.known(target) {
             return Ok(known);
         }
-        let own: Vec<&Open> =
+        let own: Vec<&OpenQuestion> =
             table.open.values().filter(|open| std::ptr::eq(open.session.as_ptr(), &raw const *self.0)).collect();
         if own.iter().map(|open| open.answer.receiver_count()).sum::<usize>() >= MOST_WAITING {
             return Ok(false);
@@ -281,9 +281,9 @@ impl Asking {
             expires_at: asked_at + ask.limit,
             answerer: ask.answerer.clone(),
         };
-        (questions.observer)(&question, Happened::Asked);
+        (questions.observer)(&question, QuestionEvent::Asked);
         let (answer, receiver) = watch::channel(None);
-        table.open.insert(id, Open { question, session: Arc::downgrade(&self.0), answer });
+        table.open.insert(id, OpenQuestion { question, session: Arc::downgrade(&self.0), answer });
         let (end, questions) = (Instant::now() + ask.limit, Arc::downgrade(questions));
         tokio::spawn(async move {
             sleep_until(end).await;
@@ -302,7 +302,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(60);
 
-    fn questions() -> (Arc<Questions>, Receiver<(u64, Happened)>) {
+    fn questions() -> (Arc<Questions>, Receiver<(u64, QuestionEvent)>) {
         let (sender, happened) = channel();
         let observer = move |question: &Question, what| sender.send((question.id, what)).unwrap_or_default();
         (Arc::new(Questions::new(Box::new(observer))), happened)
@@ -313,14 +313,14 @@ mod tests {
     }
 
     /// Answers the only open question.
-    fn answer(questions: &Questions, answer: Answer) {
+    fn answer(questions: &Questions, answer: QuestionAnswer) {
         let [question] = &questions.open()[..] else { panic!("{:?}", questions.open()) };
         assert!(questions.answer(question.id, answer));
         assert!(!questions.answer(question.id, answer));
     }
 
     /// What is decided about a target while the only open question is answered.
-    async fn answered(asking: &Asking, target: &str, given: Answer) -> bool {
+    async fn answered(asking: &Asking, target: &str, given: QuestionAnswer) -> bool {
         tokio::join!(asking.allows(target), async { answer(&asking.0.questions, given) }).0
     }
 
@@ -329,26 +329,26 @@ mod tests {
         let (questions, happened) = questions();
         let asking = asking(&questions, "one");
         let both = async { tokio::join!(asking.allows("a:1"), asking.allows("a:1")) };
-        let (allowed, ()) = tokio::join!(both, async { answer(&questions, Answer::Once) });
+        let (allowed, ()) = tokio::join!(both, async { answer(&questions, QuestionAnswer::Once) });
         assert_eq!(allowed, (true, true));
         assert!(asking.allows("a:1").await);
         let all: Vec<_> = happened.try_iter().collect();
-        assert_eq!(all, [(1, Happened::Asked), (1, Happened::Closed(Some(Answer::Once)))]);
+        assert_eq!(all, [(1, QuestionEvent::Asked), (1, QuestionEvent::Closed(Some(QuestionAnswer::Once)))]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn once_ends_with_the_command_and_session_with_the_session() {
         let (questions, _happened) = questions();
         let (asking, other) = (asking(&questions, "one"), asking(&questions, "two"));
-        assert!(answered(&asking, "once:1", Answer::Once).await);
-        assert!(answered(&asking, "session:1", Answer::Session).await);
+        assert!(answered(&asking, "once:1", QuestionAnswer::Once).await);
+        assert!(answered(&asking, "session:1", QuestionAnswer::Session).await);
         asking.end_command();
         assert!(asking.allows("session:1").await);
-        assert!(!answered(&asking, "once:1", Answer::Deny).await);
+        assert!(!answered(&asking, "once:1", QuestionAnswer::Deny).await);
         assert!(!asking.allows("once:1").await);
-        assert!(!answered(&other, "session:1", Answer::Deny).await);
+        assert!(!answered(&other, "session:1", QuestionAnswer::Deny).await);
         asking.end_command();
-        assert!(answered(&asking, "once:1", Answer::Once).await);
+        assert!(answered(&asking, "once:1", QuestionAnswer::Once).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -358,7 +358,7 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_secs(1), asking.allows("a:1")).await.is_err());
         assert_eq!(questions.open().len(), 1);
         asking.end_command();
-        answer(&questions, Answer::Once);
+        answer(&questions, QuestionAnswer::Once);
         asking.end_command();
         assert!(asking.allows("a:1").await);
         asking.end_command();
@@ -378,9 +378,9 @@ mod tests {
         assert!(asking.ask("a:1").is_err());
         drop(asking);
         assert!(questions.open().is_empty());
-        let closed = Happened::Closed(None);
+        let closed = QuestionEvent::Closed(None);
         let all: Vec<_> = happened.try_iter().collect();
-        assert_eq!(all, [(1, Happened::Asked), (1, closed), (2, Happened::Asked), (2, closed)]);
+        assert_eq!(all, [(1, QuestionEvent::Asked), (1, closed), (2, QuestionEvent::Asked), (2, closed)]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -394,7 +394,7 @@ mod tests {
         assert!(other.ask("b:1").is_err());
         drop((waiting, more));
         for round in 0..MOST_ASKED {
-            questions.open().iter().for_each(|question| assert!(questions.answer(question.id, Answer::Session)));
+            questions.open().iter().for_each(|question| assert!(questions.answer(question.id, QuestionAnswer::Session)));
             assert_eq!(asking.ask(&format!("c:{round}")).is_err(), round + MOST_OPEN < MOST_ASKED, "{round}");
         }
         assert!(asking.ask("a:1").unwrap());

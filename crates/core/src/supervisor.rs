@@ -1,6 +1,6 @@
 //! The host's side of a session's supervisor: starts it, sends orders, reaps it.
 
-use crate::link::{Descriptor, Link, Message};
+use crate::link::{Descriptor, Link, LinkMessage};
 use crate::sys;
 use crate::variables;
 use nacre_containment::cgroup::Group;
@@ -97,7 +97,7 @@ impl Supervisor {
             limits,
             mark,
         };
-        link.post(Message::of(&setup, Vec::new())?);
+        link.post(LinkMessage::of(&setup, Vec::new())?);
         let mut command = program(executable);
         let inherited = env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
         command.envs(inherited.map(|(name, value)| (name, variables::inherited(name, value))));
@@ -139,7 +139,7 @@ impl Supervisor {
     /// Sends an order with descriptors. [`Supervisor::report`] detects a dead supervisor.
     pub fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
         tracing::trace!(?order, supervisor = %self.pid(), "order");
-        match Message::of(order, descriptors) {
+        match LinkMessage::of(order, descriptors) {
             Ok(message) => self.link.post(message),
             Err(error) => tracing::error!(?order, "an order cannot be encoded: {error}"),
         }

@@ -4,10 +4,10 @@
 //! with the first call that needs it. The calls wait for it, so they belong on a thread that may block.
 
 use crate::error::{Code, Error};
-use crate::private_directory::{self, Refused};
+use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
 use nacre_protocol::confinement;
-use nacre_protocol::workspace::{self as protocol, Change, Offer, Opening, Point, Reply, Request, Skipped, Storage};
+use nacre_protocol::workspace::{self as protocol, WorkspaceChange, Offer, Opening, Point, KeeperReply, KeeperRequest, Skipped, Storage};
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -107,7 +107,7 @@ impl Fork {
     /// Lets the parent remove layers again.
     pub fn end(&self) {
         // A parent that has been closed has no layers.
-        let _ = self.parent.request(&Request::EndFork { fork: self.number });
+        let _ = self.parent.request(&KeeperRequest::EndFork { fork: self.number });
     }
 }
 
@@ -123,23 +123,23 @@ pub struct Workspace {
     socket: Mutex<Option<OwnedFd>>,
     /// The socket for copies of the mount: a session need not wait for a comparison.
     shares: Mutex<Option<OwnedFd>>,
-    keeper: Mutex<State>,
+    keeper: Mutex<KeeperState>,
     /// Stops the comparison that the keeper makes.
     comparing: Mutex<Option<Stop>>,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum KeeperState {
     /// No call has needed the keeper.
     #[default]
     Unused,
-    Running(Running),
+    RunningKeeper(RunningKeeper),
     /// The sandbox has been destroyed.
     Closed,
 }
 
 #[derive(Debug)]
-struct Running {
+struct RunningKeeper {
     process: Child,
     /// Another descriptor of the socket, to close the workspace while a request is being answered.
     socket: OwnedFd,
@@ -187,8 +187,8 @@ impl Workspace {
     ///
     /// # Errors
     /// As for [`Workspace::share`], and `ENGINE_ERROR` if the directories cannot be compared.
-    pub fn changes(&self, paths: Option<Vec<Vec<u8>>>, stop: &Stop) -> Result<Option<Vec<Change>>, Error> {
-        let answer = self.compare(&Request::Changes { paths }, stop)?;
+    pub fn changes(&self, paths: Option<Vec<Vec<u8>>>, stop: &Stop) -> Result<Option<Vec<WorkspaceChange>>, Error> {
+        let answer = self.compare(&KeeperRequest::Changes { paths }, stop)?;
         answer.map(|(_, file)| read_list(file)).transpose()
     }
 
@@ -206,9 +206,9 @@ impl Workspace {
         sync: bool,
         withholds: bool,
     ) -> Result<Commit, Error> {
-        match self.request(&Request::Commit { paths, force, sync, withholds })? {
-            (Reply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
-            (Reply::Conflict, paths) => {
+        match self.request(&KeeperRequest::Commit { paths, force, sync, withholds })? {
+            (KeeperReply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
+            (KeeperReply::Conflict, paths) => {
                 let paths: Vec<Vec<u8>> = read_list(paths)?;
                 let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
                 let message = match paths.len() {
@@ -229,8 +229,8 @@ impl Workspace {
     /// As for [`Workspace::changes`], and `FILE_NOT_FOUND` if a path names no change. Some changes may have been
     /// discarded after an `ENGINE_ERROR` or `NO_SPACE`.
     pub fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> Result<u64, Error> {
-        match self.request(&Request::Discard { paths })? {
-            (Reply::Discarded { count }, _) => Ok(count),
+        match self.request(&KeeperRequest::Discard { paths })? {
+            (KeeperReply::Discarded { count }, _) => Ok(count),
             (reply, _) => Err(no_change(reply)),
         }
     }
@@ -242,8 +242,8 @@ impl Workspace {
     /// As for [`Workspace::changes`], and `FILE_TOO_LARGE` if the patch has more than `max_bytes`, or a file more than
     /// 512 MiB.
     pub fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64, stop: &Stop) -> Result<Option<File>, Error> {
-        let answer = self.compare(&Request::Diff { paths, max_bytes }, stop)?;
-        let file = |(_, file): (Reply, Option<OwnedFd>)| file.map(File::from);
+        let answer = self.compare(&KeeperRequest::Diff { paths, max_bytes }, stop)?;
+        let file = |(_, file): (KeeperReply, Option<OwnedFd>)| file.map(File::from);
         answer.map(|answer| file(answer).ok_or_else(|| failed("the patch is missing"))).transpose()
     }
 
@@ -252,10 +252,10 @@ impl Workspace {
         stop.0.store(true, Ordering::Relaxed);
         let comparing = lock(&self.comparing);
         if comparing.as_ref().is_some_and(|comparing| Arc::ptr_eq(&comparing.0, &stop.0))
-            && let State::Running(Running { socket, .. }) = &*lock(&self.keeper)
+            && let KeeperState::Running(RunningKeeper { socket, .. }) = &*lock(&self.keeper)
         {
             // A keeper that has ended compares nothing.
-            let _ = protocol::send(socket.as_fd(), &Request::Stop, None);
+            let _ = protocol::send(socket.as_fd(), &KeeperRequest::Stop, None);
         }
     }
 
@@ -264,8 +264,8 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::changes`].
     pub fn usage(&self) -> Result<Usage, Error> {
-        match self.request(&Request::Usage)? {
-            (Reply::Used { bytes, files, layers }, _) => Ok(Usage { bytes, files, layers }),
+        match self.request(&KeeperRequest::Usage)? {
+            (KeeperReply::Used { bytes, files, layers }, _) => Ok(Usage { bytes, files, layers }),
             _ => Err(other_answer()),
         }
     }
@@ -314,12 +314,12 @@ impl Workspace {
         sessions: Vec<String>,
         text: &[u8],
         may_seal: bool,
-    ) -> Result<(Request, OwnedFd), Error> {
+    ) -> Result<(KeeperRequest, OwnedFd), Error> {
         let file = sys::memory_file().and_then(|file| sys::replace_contents(&file, text).map(|()| file));
         let file = file.map_err(|error| failed(&format!("the state of the shells cannot be kept: {error}")))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions, command };
-        Ok((Request::Checkpoint { point, may_seal, max_steps: self.options.undo_steps.into() }, file))
+        Ok((KeeperRequest::Checkpoint { point, may_seal, max_steps: self.options.undo_steps.into() }, file))
     }
 
     /// Begins forks with the present files. No program may write to them meanwhile. With `may_seal`, every session must change
@@ -329,8 +329,8 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::checkpoint`].
     pub fn fork(self: &Arc<Self>, may_seal: bool) -> Result<Fork, Error> {
-        match self.request(&Request::Fork { may_seal })? {
-            (Reply::Forked { fork, is_sealed }, origin) => {
+        match self.request(&KeeperRequest::Fork { may_seal })? {
+            (KeeperReply::Forked { fork, is_sealed }, origin) => {
                 Ok(Fork { parent: Arc::clone(self), number: fork, is_sealed, origin: read_all(origin)? })
             }
             _ => Err(other_answer()),
@@ -342,7 +342,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::share`].
     pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
-        let (_, copy) = fork.parent.request(&Request::Branch { fork: fork.number })?;
+        let (_, copy) = fork.parent.request(&KeeperRequest::Branch { fork: fork.number })?;
         let copy = copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))?;
         let mut socket = lock(&self.socket);
         if self.is_closed() {
@@ -365,7 +365,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::changes`].
     pub fn checkpoints(&self) -> Result<Vec<Point>, Error> {
-        let (_, file) = self.request(&Request::Checkpoints)?;
+        let (_, file) = self.request(&KeeperRequest::Checkpoints)?;
         read_list(file)
     }
 
@@ -374,9 +374,9 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::changes`], and `CHECKPOINT_NOT_FOUND`.
     pub fn delete_checkpoint(&self, number: u64) -> Result<(), Error> {
-        match self.request(&Request::DeleteCheckpoint { number })? {
-            (Reply::Done, _) => Ok(()),
-            (Reply::NoCheckpoint, _) => Err(no_checkpoint()),
+        match self.request(&KeeperRequest::DeleteCheckpoint { number })? {
+            (KeeperReply::Done, _) => Ok(()),
+            (KeeperReply::NoCheckpoint, _) => Err(no_checkpoint()),
             _ => Err(other_answer()),
         }
     }
@@ -387,10 +387,10 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::delete_checkpoint`], and `NO_SPACE`.
     pub fn prepare(&self, number: Option<u64>) -> Result<(Point, Vec<u8>), Error> {
-        match self.request(&Request::Prepare { number })? {
-            (Reply::Kept(point), text) => Ok((point, read_all(text)?)),
-            (Reply::NoCheckpoint, _) if number.is_none() => Err(self.no_step()),
-            (Reply::NoCheckpoint, _) => Err(no_checkpoint()),
+        match self.request(&KeeperRequest::Prepare { number })? {
+            (KeeperReply::Kept(point), text) => Ok((point, read_all(text)?)),
+            (KeeperReply::NoCheckpoint, _) if number.is_none() => Err(self.no_step()),
+            (KeeperReply::NoCheckpoint, _) => Err(no_checkpoint()),
             _ => Err(other_answer()),
         }
     }
@@ -400,7 +400,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::changes`]; the files are as before then.
     pub fn switch(&self) -> Result<(), Error> {
-        self.request(&Request::Switch).map(drop)
+        self.request(&KeeperRequest::Switch).map(drop)
     }
 
     fn no_step(&self) -> Error {
@@ -431,9 +431,9 @@ impl Workspace {
     }
 
     fn end_keeper(&self) {
-        let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
-        let State::Running(Running { mut process, socket }) = closed else { return };
-        let asked = protocol::send(socket.as_fd(), &Request::Close, None);
+        let closed = std::mem::replace(&mut *lock(&self.keeper), KeeperState::Closed);
+        let KeeperState::Running(RunningKeeper { mut process, socket }) = closed else { return };
+        let asked = protocol::send(socket.as_fd(), &KeeperRequest::Close, None);
         if asked.is_err() {
             let _ = process.kill();
         }
@@ -441,27 +441,27 @@ impl Workspace {
         wait_for_end(process, END);
     }
 
-    fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
+    fn request(&self, request: &KeeperRequest) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
         self.request_with(request, None)
     }
 
-    fn request_with(&self, request: &Request, file: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Error> {
+    fn request_with(&self, request: &KeeperRequest, file: Option<OwnedFd>) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
         self.request_on(&mut lock(&self.socket), request, file)
     }
 
     fn request_on(
         &self,
         socket: &mut Option<OwnedFd>,
-        request: &Request,
+        request: &KeeperRequest,
         file: Option<OwnedFd>,
-    ) -> Result<(Reply, Option<OwnedFd>), Error> {
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
         let answer = self.opened(socket).and_then(|socket| self.ask(socket, request, file));
         self.release(socket);
         answer
     }
 
     /// Makes a comparison. `None` if it is stopped.
-    fn compare(&self, request: &Request, stop: &Stop) -> Result<Option<(Reply, Option<OwnedFd>)>, Error> {
+    fn compare(&self, request: &KeeperRequest, stop: &Stop) -> Result<Option<(KeeperReply, Option<OwnedFd>)>, Error> {
         let mut socket = lock(&self.socket);
         let answer = self.opened(&mut socket).and_then(|socket| {
             {
@@ -493,7 +493,7 @@ impl Workspace {
         }
     }
 
-    fn ask_for_share(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
+    fn ask_for_share(&self) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
         if lock(&self.shares).is_none() {
             let mut socket = lock(&self.socket);
             self.opened(&mut socket)?;
@@ -503,7 +503,7 @@ impl Workspace {
         }
         let mut shares = lock(&self.shares);
         let answer = match &*shares {
-            Some(shares) => self.ask(shares, &Request::Share, None),
+            Some(shares) => self.ask(shares, &KeeperRequest::Share, None),
             None => Err(failed("the socket for the mount of the workspace is missing")),
         };
         self.release(&mut shares);
@@ -522,15 +522,15 @@ impl Workspace {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(*lock(&self.keeper), State::Closed)
+        matches!(*lock(&self.keeper), KeeperState::Closed)
     }
 
     fn ask(
         &self,
         socket: &OwnedFd,
-        request: &Request,
+        request: &KeeperRequest,
         file: Option<OwnedFd>,
-    ) -> Result<(Reply, Option<OwnedFd>), Error> {
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
         self.unless_ended(exchange(socket, request, file, self.id()))?
     }
 
@@ -549,7 +549,7 @@ impl Workspace {
             let message = "the bytes of a workspace on disk cannot be limited: maxBytes needs storage: 'memory'";
             return Err(Error::new(Code::LimitUnsupported, message));
         }
-        let unavailable = |error: Refused| {
+        let unavailable = |error: RefusedDirectory| {
             let message = format!("cannot use {} for workspaces: {error}", self.stores.display());
             Error::new(Code::StateDirUnavailable, message)
         };
@@ -558,17 +558,17 @@ impl Workspace {
         }
         match private_directory::create(&self.stores) {
             // Another host has just removed it with its last store. The keeper creates it again.
-            Err(Refused::Io(error)) if error.kind() == io::ErrorKind::NotFound && directory.is_none() => {}
+            Err(RefusedDirectory::Io(error)) if error.kind() == io::ErrorKind::NotFound && directory.is_none() => {}
             made => made.map_err(unavailable)?,
         }
         let socket = {
             let mut state = lock(&self.keeper);
-            if !matches!(*state, State::Unused) {
+            if !matches!(*state, KeeperState::Unused) {
                 return Err(Error::sandbox_destroyed());
             }
             let (process, socket) = start_keeper(&self.supervisor)?;
             let copy = socket.try_clone().map_err(|error| failed(&format!("cannot copy a socket: {error}")))?;
-            *state = State::Running(Running { process, socket: copy });
+            *state = KeeperState::Running(RunningKeeper { process, socket: copy });
             socket
         };
         let storage = if memory { Storage::Memory { max_bytes } } else { Storage::Disk };
@@ -583,7 +583,7 @@ impl Workspace {
             storage,
             fork,
         };
-        let opened = exchange(&socket, &Request::Open(opening), copy, self.id());
+        let opened = exchange(&socket, &KeeperRequest::Open(opening), copy, self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
         let error = match opened {
             Ok((_, shares)) => {
@@ -592,7 +592,7 @@ impl Workspace {
             }
             Err(error) => error,
         };
-        let Some(Running { mut process, socket: copy }) = self.stop_running() else {
+        let Some(RunningKeeper { mut process, socket: copy }) = self.stop_running() else {
             return Err(Error::sandbox_destroyed());
         };
         drop((socket, copy));
@@ -601,10 +601,10 @@ impl Workspace {
     }
 
     /// The keeper, which has failed: a later call starts another one. `None` if the workspace has been closed meanwhile.
-    fn stop_running(&self) -> Option<Running> {
+    fn stop_running(&self) -> Option<RunningKeeper> {
         let mut state = lock(&self.keeper);
         match std::mem::take(&mut *state) {
-            State::Running(running) => Some(running),
+            KeeperState::Running(running) => Some(running),
             other => {
                 *state = other;
                 None
@@ -626,7 +626,7 @@ pub fn list(supervisor: &Path, directory: &Path) -> Result<Vec<Named>, Error> {
     if !is_directory_of_stores(directory)? {
         return Ok(Vec::new());
     }
-    let (_, found) = ask_once(supervisor, &Request::List { stores: bytes(directory) }, None)?;
+    let (_, found) = ask_once(supervisor, &KeeperRequest::List { stores: bytes(directory) }, None)?;
     let found: Vec<protocol::Named> = read_list(found)?;
     let named = |protocol::Named { id, path, in_use, used_at }: protocol::Named| {
         let path = path.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path)));
@@ -643,7 +643,7 @@ pub fn delete(supervisor: &Path, directory: &Path, id: &str) -> Result<(), Error
     if !is_directory_of_stores(directory)? {
         return Err(missing(Some(id)));
     }
-    ask_once(supervisor, &Request::Delete { stores: bytes(directory), id: id.into() }, Some(id)).map(drop)
+    ask_once(supervisor, &KeeperRequest::Delete { stores: bytes(directory), id: id.into() }, Some(id)).map(drop)
 }
 
 fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
@@ -654,7 +654,7 @@ fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
 }
 
 /// Starts a process for one request.
-fn ask_once(supervisor: &Path, request: &Request, id: Option<&str>) -> Result<(Reply, Option<OwnedFd>), Error> {
+fn ask_once(supervisor: &Path, request: &KeeperRequest, id: Option<&str>) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
     let (mut process, socket) = start_keeper(supervisor)?;
     let answer = exchange(&socket, request, None, id);
     drop(socket);
@@ -705,10 +705,10 @@ impl Drop for Workspace {
 /// Sends a request about a workspace of this name and waits for the answer. The outer error: the keeper has ended.
 fn exchange(
     keeper: &OwnedFd,
-    request: &Request,
+    request: &KeeperRequest,
     file: Option<OwnedFd>,
     id: Option<&str>,
-) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
+) -> io::Result<Result<(KeeperReply, Option<OwnedFd>), Error>> {
     match post(keeper, request, file)? {
         Some(refused) => Ok(Err(refused)),
         None => receive(keeper, id),
@@ -716,7 +716,7 @@ fn exchange(
 }
 
 /// Sends a request. The error in it: the request is too long.
-fn post(keeper: &OwnedFd, request: &Request, file: Option<OwnedFd>) -> io::Result<Option<Error>> {
+fn post(keeper: &OwnedFd, request: &KeeperRequest, file: Option<OwnedFd>) -> io::Result<Option<Error>> {
     match protocol::send(keeper.as_fd(), request, file.as_ref().map(AsFd::as_fd)) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
             let limit = protocol::MAX_REQUEST_BYTES / (1024 * 1024);
@@ -727,26 +727,26 @@ fn post(keeper: &OwnedFd, request: &Request, file: Option<OwnedFd>) -> io::Resul
 }
 
 /// Waits for the answer to a request. The outer error: the keeper has ended.
-fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
+fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(KeeperReply, Option<OwnedFd>), Error>> {
     let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let (reply, descriptors): (Reply, Vec<OwnedFd>) = answer;
+    let (reply, descriptors): (KeeperReply, Vec<OwnedFd>) = answer;
     Ok(match reply {
-        Reply::Unsupported(reason) => {
+        KeeperReply::Unsupported(reason) => {
             Err(Error::new(Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}")))
         }
-        Reply::InUse(user) => {
+        KeeperReply::InUse(user) => {
             let message = format!("the workspace '{}' is in use: {user}", id.unwrap_or_default());
             Err(Error::new(Code::WorkspaceInUse, message))
         }
-        Reply::Lost(reason) => {
+        KeeperReply::Lost(reason) => {
             let message = format!("the workspace '{}' cannot be opened again: {reason}", id.unwrap_or_default());
             Err(Error::new(Code::WorkspaceLost, message))
         }
-        Reply::Missing => Err(missing(id)),
-        Reply::TooLarge(limit) => {
+        KeeperReply::Missing => Err(missing(id)),
+        KeeperReply::TooLarge(limit) => {
             Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
         }
-        Reply::Failed { errno, doing } => {
+        KeeperReply::Failed { errno, doing } => {
             let code = match errno {
                 // The host has closed the workspace.
                 libc::ECANCELED => return Ok(Err(Error::sandbox_destroyed())),
@@ -787,11 +787,11 @@ fn unreadable(error: &io::Error) -> Error {
 }
 
 /// A checkpoint that was made, and whether that has sealed the mount. `None` if none was made.
-fn kept((reply, _): (Reply, Option<OwnedFd>)) -> Result<Option<(Point, bool)>, Error> {
+fn kept((reply, _): (KeeperReply, Option<OwnedFd>)) -> Result<Option<(Point, bool)>, Error> {
     match reply {
-        Reply::Kept(point) => Ok(Some((point, false))),
-        Reply::Sealed(point) => Ok(Some((point, true))),
-        Reply::NoCheckpoint => Ok(None),
+        KeeperReply::Kept(point) => Ok(Some((point, false))),
+        KeeperReply::Sealed(point) => Ok(Some((point, true))),
+        KeeperReply::NoCheckpoint => Ok(None),
         _ => Err(other_answer()),
     }
 }
@@ -806,8 +806,8 @@ fn other_answer() -> Error {
 }
 
 /// The error for a path that names no change, or for a reply to another request.
-fn no_change(reply: Reply) -> Error {
-    let Reply::NoChange { path } = reply else { return other_answer() };
+fn no_change(reply: KeeperReply) -> Error {
+    let KeeperReply::NoChange { path } = reply else { return other_answer() };
     let path = String::from_utf8_lossy(&path).into_owned();
     Error { path: Some(path.clone()), ..Error::new(Code::FileNotFound, format!("'{path}' names no change")) }
 }

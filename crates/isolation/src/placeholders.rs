@@ -27,9 +27,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// The placeholders that a session uses.
 #[derive(Default)]
-pub struct Placeholders(Vec<Held>);
+pub struct Placeholders(Vec<HeldPlaceholder>);
 
-struct Held {
+struct HeldPlaceholder {
     path: PathBuf,
     is_file: bool,
     /// Locked, for as long as it is open.
@@ -51,7 +51,7 @@ impl Placeholders {
     }
 }
 
-impl Held {
+impl HeldPlaceholder {
     fn remove(&self) -> io::Result<()> {
         self.opened.relock(FlockArg::LockExclusiveNonblock)?;
         let (parent, name) = parent_of(&self.path)?;
@@ -71,7 +71,7 @@ impl Held {
 }
 
 /// Creates a placeholder unless it exists, and locks it.
-fn hold(wanted: &Placeholder) -> Option<Held> {
+fn hold(wanted: &Placeholder) -> Option<HeldPlaceholder> {
     for _ in 0..ATTEMPTS {
         match try_to_hold(wanted) {
             Ok(Some(held)) => return Some(held),
@@ -83,7 +83,7 @@ fn hold(wanted: &Placeholder) -> Option<Held> {
 }
 
 /// `None` if another session is removing it just now.
-fn try_to_hold(wanted: &Placeholder) -> io::Result<Option<Held>> {
+fn try_to_hold(wanted: &Placeholder) -> io::Result<Option<HeldPlaceholder>> {
     let (parent, name) = parent_of(&wanted.path)?;
     match create(&parent, name, wanted.text.as_deref()) {
         Err(Errno::EEXIST) => {}
@@ -98,7 +98,7 @@ fn try_to_hold(wanted: &Placeholder) -> io::Result<Option<Held>> {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
     let Ok(opened) = Flock::lock(opened, FlockArg::LockSharedNonblock) else { return Ok(None) };
-    let held = Held { path: wanted.path.clone(), is_file, opened };
+    let held = HeldPlaceholder { path: wanted.path.clone(), is_file, opened };
     Ok(held.is_there(&parent, name).unwrap_or(false).then_some(held))
 }
 

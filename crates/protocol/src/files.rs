@@ -1,7 +1,7 @@
 //! Messages between the host and the files helper of a session, which also makes sockets in its network namespace.
 //!
-//! The host sends a [`Request`] over the helper's socket, together with one end of a new connection. The rest happens
-//! on that connection: the [`Reply`] messages of the helper, with the opened file if there is one, and the host's
+//! The host sends a [`FilesRequest`] over the helper's socket, together with one end of a new connection. The rest happens
+//! on that connection: the [`FilesReply`] messages of the helper, with the opened file if there is one, and the host's
 //! [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
@@ -43,7 +43,7 @@ pub fn is_temporary(name: &[u8]) -> bool {
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct FilesRequest {
     /// The session's directory; absolute.
     pub cwd: Vec<u8>,
     /// What to do.
@@ -56,13 +56,13 @@ pub struct Request {
 /// The calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
-    /// Open a regular file for reading. Answered by [`Reply::Opened`].
+    /// Open a regular file for reading. Answered by [`FilesReply::Opened`].
     Read {
         /// The file.
         path: Vec<u8>,
     },
-    /// Open a file for writing. Answered by [`Reply::Opened`]; the content only takes effect after
-    /// [`Finish::Commit`], which is answered by [`Reply::Found`].
+    /// Open a file for writing. Answered by [`FilesReply::Opened`]; the content only takes effect after
+    /// [`Finish::Commit`], which is answered by [`FilesReply::Found`].
     Write {
         /// The file.
         path: Vec<u8>,
@@ -71,7 +71,7 @@ pub enum Call {
         /// Append to the file instead of replacing it.
         append: bool,
     },
-    /// List a directory. Answered by [`Reply::Entries`] and [`Reply::Done`].
+    /// List a directory. Answered by [`FilesReply::Entries`] and [`FilesReply::Done`].
     List {
         /// The directory.
         path: Vec<u8>,
@@ -80,14 +80,14 @@ pub enum Call {
         /// Maximum entries, at most [`MAX_ENTRIES`].
         most: usize,
     },
-    /// Describe a file. Answered by [`Reply::Found`].
+    /// Describe a file. Answered by [`FilesReply::Found`].
     Stat {
         /// The file.
         path: Vec<u8>,
         /// Follow it if it is a symlink.
         follow: bool,
     },
-    /// Create a directory and its missing parents. Answered by [`Reply::Done`], like the calls below.
+    /// Create a directory and its missing parents. Answered by [`FilesReply::Done`], like the calls below.
     MakeDirectory {
         /// The directory.
         path: Vec<u8>,
@@ -115,9 +115,9 @@ pub enum Call {
         /// Remove directories with their content.
         recursive: bool,
     },
-    /// Make a socket in the session's network namespace, for the host. Answered by [`Reply::Socket`].
+    /// Make a socket in the session's network namespace, for the host. Answered by [`FilesReply::Socket`].
     Socket(Socket),
-    /// Watch a file or a directory. Answered by [`Reply::Done`], then [`Reply::Events`] until [`Reply::Done`].
+    /// Watch a file or a directory. Answered by [`FilesReply::Done`], then [`FilesReply::Events`] until [`FilesReply::Done`].
     Watch {
         /// What to watch.
         path: Vec<u8>,
@@ -131,7 +131,7 @@ pub enum Call {
 pub enum Finish {
     /// Everything was written.
     Commit,
-    /// Writing failed: revert everything. Answered by [`Reply::Done`].
+    /// Writing failed: revert everything. Answered by [`FilesReply::Done`].
     Revert,
 }
 
@@ -187,7 +187,7 @@ pub struct Info {
 
 /// A file in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ListedEntry {
     /// Path below the listed directory.
     pub path: Vec<u8>,
     /// The file; symlinks are not followed.
@@ -198,7 +198,7 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened.
-    pub change: Change,
+    pub change: FileChange,
     /// Path below the watched path; empty for the watched path itself.
     pub path: Vec<u8>,
     /// The path before a rename.
@@ -207,7 +207,7 @@ pub struct Event {
 
 /// The kind of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Change {
+pub enum FileChange {
     /// A file was created, or moved here from elsewhere.
     Created,
     /// Its content or its permissions have changed.
@@ -245,7 +245,7 @@ impl Socket {
 
 /// A message from the helper.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum FilesReply {
     /// A file is open; its descriptor travels with the message.
     Opened(Info),
     /// A socket; its descriptor travels with the message.
@@ -253,7 +253,7 @@ pub enum Reply {
     /// The file, if there is one.
     Found(Option<Info>),
     /// A part of a list.
-    Entries(Vec<Entry>),
+    Entries(Vec<ListedEntry>),
     /// A part of what a watch has seen.
     Events(Vec<Event>),
     /// The call is done. For a watch: first that it has started, then that the watched file no longer exists.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// The command.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Program {
+pub enum JobProgram {
     /// Text for the shell.
     Text(String),
     /// Words that no shell parses; the first is looked up on PATH.
@@ -22,13 +22,13 @@ pub enum Program {
 
 /// A job to be started. Its environment is that of the supervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct JobRequest {
     /// The directory of all jobs; exists.
     pub root: PathBuf,
     /// The job's id.
     pub id: String,
     /// The command.
-    pub program: Program,
+    pub program: JobProgram,
     /// The command as displayed.
     pub command: String,
     /// Absolute path of bash.
@@ -57,7 +57,7 @@ pub struct Request {
 
 /// Why a job could not be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
+pub enum JobRefusal {
     /// A job with that id exists.
     Exists,
     /// The directory of the command cannot be entered.
@@ -85,7 +85,7 @@ pub enum Answer {
     /// Nothing runs and no directory is left.
     Refused {
         /// The kind of failure.
-        kind: Refusal,
+        kind: JobRefusal,
         /// One sentence.
         message: String,
     },

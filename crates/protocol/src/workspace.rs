@@ -9,14 +9,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub use crate::files::Kind;
 
-/// Maximum bytes of a request in a message. A longer one is in a file that travels with [`Request::InFile`].
+/// Maximum bytes of a request in a message. A longer one is in a file that travels with [`KeeperRequest::InFile`].
 const MAX_INLINE_BYTES: usize = 32 * 1024;
 /// Maximum bytes of a request: some millions of paths.
 pub const MAX_REQUEST_BYTES: usize = 256 * 1024 * 1024;
 
 /// An entry of the workspace or of the real directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ChangedEntry {
     /// What it is.
     pub kind: Kind,
     /// Bytes; 0 for a directory.
@@ -42,15 +42,15 @@ pub enum Difference {
 
 /// One changed path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Change {
+pub struct WorkspaceChange {
     /// Relative to the workspace; `.` is the workspace itself.
     pub path: Vec<u8>,
     /// How it differs.
     pub difference: Difference,
     /// The entry in the workspace; `None` if it is deleted.
-    pub now: Option<Entry>,
+    pub now: Option<ChangedEntry>,
     /// The entry in the real directory; `None` if it is created.
-    pub before: Option<Entry>,
+    pub before: Option<ChangedEntry>,
 }
 
 /// A change that a commit could not apply.
@@ -100,7 +100,7 @@ pub struct Opening {
     pub id: Option<String>,
     /// Where the layers are.
     pub storage: Storage,
-    /// The file of [`Reply::Forked`], for a fork, which has no name. The answer to [`Request::Branch`] travels with the request
+    /// The file of [`KeeperReply::Forked`], for a fork, which has no name. The answer to [`KeeperRequest::Branch`] travels with the request
     /// then.
     pub fork: Option<Vec<u8>>,
 }
@@ -133,34 +133,34 @@ pub struct Point {
     pub command: Option<String>,
 }
 
-/// What the host asks the keeper of a workspace. Each request but [`Request::Stop`] and [`Request::Close`] is answered by
-/// one [`Reply`], in order.
+/// What the host asks the keeper of a workspace. Each request but [`KeeperRequest::Stop`] and [`KeeperRequest::Close`] is answered by
+/// one [`KeeperReply`], in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
-    /// List the named workspaces, without opening one. Answered by [`Reply::Done`] with a file: a list of [`Named`].
+pub enum KeeperRequest {
+    /// List the named workspaces, without opening one. Answered by [`KeeperReply::Done`] with a file: a list of [`Named`].
     List {
         /// The directory of the stores.
         stores: Vec<u8>,
     },
-    /// Delete a named workspace that is not open. Answered by [`Reply::Done`].
+    /// Delete a named workspace that is not open. Answered by [`KeeperReply::Done`].
     Delete {
         /// The directory of the stores.
         stores: Vec<u8>,
         /// The name.
         id: String,
     },
-    /// Open the workspace, before all requests that follow. Answered by [`Reply::Done`] with another socket, which takes
-    /// [`Request::Share`] while a request is being answered.
+    /// Open the workspace, before all requests that follow. Answered by [`KeeperReply::Done`] with another socket, which takes
+    /// [`KeeperRequest::Share`] while a request is being answered.
     Open(Opening),
-    /// Hand out the mount, to be attached in a session's namespace. Answered by [`Reply::Done`] with a descriptor. Only on
+    /// Hand out the mount, to be attached in a session's namespace. Answered by [`KeeperReply::Done`] with a descriptor. Only on
     /// the other socket.
     Share,
-    /// Compare with the real directory. Answered by [`Reply::Done`] with a file: a list of [`Change`].
+    /// Compare with the real directory. Answered by [`KeeperReply::Done`] with a file: a list of [`WorkspaceChange`].
     Changes {
         /// The paths to compare, with everything below them; all by default.
         paths: Option<Vec<Vec<u8>>>,
     },
-    /// Write a patch in git's format, from the real directory to what programs see. Answered by [`Reply::Done`] with a file
+    /// Write a patch in git's format, from the real directory to what programs see. Answered by [`KeeperReply::Done`] with a file
     /// without a name, on the disk of the layers.
     Diff {
         /// The paths to compare, with everything below them; all by default.
@@ -168,7 +168,7 @@ pub enum Request {
         /// Maximum bytes of the patch.
         max_bytes: u64,
     },
-    /// Apply changes to the real directory. Answered by [`Reply::Committed`], [`Reply::Conflict`] or [`Reply::NoChange`].
+    /// Apply changes to the real directory. Answered by [`KeeperReply::Committed`], [`KeeperReply::Conflict`] or [`KeeperReply::NoChange`].
     Commit {
         /// The paths, with everything below them; all by default.
         paths: Option<Vec<Vec<u8>>>,
@@ -179,16 +179,16 @@ pub enum Request {
         /// Whether to leave out what programs of the machine run later, unless a path names it.
         withholds: bool,
     },
-    /// Restore the real versions in the workspace. Answered by [`Reply::Discarded`] or [`Reply::NoChange`].
+    /// Restore the real versions in the workspace. Answered by [`KeeperReply::Discarded`] or [`KeeperReply::NoChange`].
     Discard {
         /// The paths, with everything below them; all by default.
         paths: Option<Vec<Vec<u8>>>,
     },
-    /// Measure the layers. Answered by [`Reply::Used`].
+    /// Measure the layers. Answered by [`KeeperReply::Used`].
     Usage,
     /// Keep the present files as a checkpoint: nothing writes to them now. Travels with a file, which is kept, too.
-    /// Answered by [`Reply::Kept`] or [`Reply::Sealed`]; for an automatic one that would need a copy, by
-    /// [`Reply::NoCheckpoint`].
+    /// Answered by [`KeeperReply::Kept`] or [`KeeperReply::Sealed`]; for an automatic one that would need a copy, by
+    /// [`KeeperReply::NoCheckpoint`].
     Checkpoint {
         /// The checkpoint, without its number.
         point: Point,
@@ -197,40 +197,40 @@ pub enum Request {
         /// How many automatic checkpoints to keep. Only an automatic one removes others.
         max_steps: u64,
     },
-    /// List the checkpoints that are not automatic. Answered by [`Reply::Done`] with a file: a list of [`Point`], the
+    /// List the checkpoints that are not automatic. Answered by [`KeeperReply::Done`] with a file: a list of [`Point`], the
     /// oldest first.
     Checkpoints,
-    /// Delete a checkpoint that is not automatic. Answered by [`Reply::Done`] or [`Reply::NoCheckpoint`].
+    /// Delete a checkpoint that is not automatic. Answered by [`KeeperReply::Done`] or [`KeeperReply::NoCheckpoint`].
     DeleteCheckpoint {
         /// Its number.
         number: u64,
     },
-    /// Begin forks with the present files: nothing writes to them now. Answered by [`Reply::Forked`] with a file for
+    /// Begin forks with the present files: nothing writes to them now. Answered by [`KeeperReply::Forked`] with a file for
     /// [`Opening::fork`].
     Fork {
         /// Whether everything that uses the mount can change over to another one, as it must after an error, too.
         may_seal: bool,
     },
-    /// Hand out the layers for one of the forks. Answered by [`Reply::Done`] with a descriptor.
+    /// Hand out the layers for one of the forks. Answered by [`KeeperReply::Done`] with a descriptor.
     Branch {
-        /// The number of [`Reply::Forked`].
+        /// The number of [`KeeperReply::Forked`].
         fork: u64,
     },
-    /// All forks are open, or never will be. Answered by [`Reply::Done`].
+    /// All forks are open, or never will be. Answered by [`KeeperReply::Done`].
     EndFork {
-        /// The number of [`Reply::Forked`].
+        /// The number of [`KeeperReply::Forked`].
         fork: u64,
     },
-    /// Mount the files of a checkpoint beside the present ones. Answered by [`Reply::Kept`] with the file of the
-    /// checkpoint, or [`Reply::NoCheckpoint`].
+    /// Mount the files of a checkpoint beside the present ones. Answered by [`KeeperReply::Kept`] with the file of the
+    /// checkpoint, or [`KeeperReply::NoCheckpoint`].
     Prepare {
         /// Its number; `None` for the newest automatic one.
         number: Option<u64>,
     },
     /// Use the mount that was prepared last, and drop the present one: all programs have ended. The automatic checkpoints
-    /// from that moment on end. Answered by [`Reply::Done`].
+    /// from that moment on end. Answered by [`KeeperReply::Done`].
     Switch,
-    /// Stop the [`Request::Changes`] or [`Request::Diff`] that is being answered: it fails with `ECANCELED`, unless it has
+    /// Stop the [`KeeperRequest::Changes`] or [`KeeperRequest::Diff`] that is being answered: it fails with `ECANCELED`, unless it has
     /// ended. Not answered itself.
     Stop,
     /// The request is in the file in memory that travels with this message, because it is too long for one.
@@ -240,9 +240,9 @@ pub enum Request {
     Close,
 }
 
-/// The answer to a [`Request`].
+/// The answer to a [`KeeperRequest`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum KeeperReply {
     /// It is done.
     Done,
     /// The size of the layers.
@@ -268,14 +268,14 @@ pub enum Reply {
     },
     /// The checkpoint.
     Kept(Point),
-    /// The checkpoint. The mount is read-only now: everything that uses it must change over to what [`Request::Share`] hands
+    /// The checkpoint. The mount is read-only now: everything that uses it must change over to what [`KeeperRequest::Share`] hands
     /// out.
     Sealed(Point),
-    /// Forks can be opened, until [`Request::EndFork`].
+    /// Forks can be opened, until [`KeeperRequest::EndFork`].
     Forked {
         /// Identifies them.
         fork: u64,
-        /// Whether the mount is read-only now, as after [`Reply::Sealed`].
+        /// Whether the mount is read-only now, as after [`KeeperReply::Sealed`].
         is_sealed: bool,
     },
     /// There is no such checkpoint.
@@ -308,7 +308,7 @@ pub enum Reply {
 ///
 /// # Errors
 /// `InvalidInput` for more than [`MAX_REQUEST_BYTES`]: nothing has been sent then. Those of [`message::send`].
-pub fn send(socket: BorrowedFd<'_>, request: &Request, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
+pub fn send(socket: BorrowedFd<'_>, request: &KeeperRequest, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let bytes = message::encode(request)?;
     if bytes.len() <= MAX_INLINE_BYTES {
         return crate::socket::send(socket, &bytes, file.as_slice());
@@ -319,21 +319,21 @@ pub fn send(socket: BorrowedFd<'_>, request: &Request, file: Option<BorrowedFd<'
     let mut long = File::from(memfd_create(c"nacre-request", MFdFlags::MFD_CLOEXEC)?);
     long.write_all(&bytes)?;
     let files: Vec<_> = [long.as_fd()].into_iter().chain(file).collect();
-    message::send(socket, &Request::InFile, &files)
+    message::send(socket, &KeeperRequest::InFile, &files)
 }
 
 /// Receives what [`send`] has sent; `None` at end of file.
 ///
 /// # Errors
 /// `InvalidData` for what is no request, and `ConnectionReset` if the host has ended.
-pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(KeeperRequest, Option<OwnedFd>)>> {
     let Some((request, files)) = message::receive(socket)? else { return Ok(None) };
     let mut files = files.into_iter();
-    let request = if request == Request::InFile { read(files.next())? } else { request };
+    let request = if request == KeeperRequest::InFile { read(files.next())? } else { request };
     Ok(Some((request, files.next())))
 }
 
-fn read(file: Option<OwnedFd>) -> io::Result<Request> {
+fn read(file: Option<OwnedFd>) -> io::Result<KeeperRequest> {
     let mut file = File::from(file.ok_or(io::ErrorKind::InvalidData)?);
     file.rewind()?;
     let mut bytes = Vec::new();
@@ -352,8 +352,8 @@ mod tests {
     #[test]
     fn a_request_of_any_length_arrives() {
         let (a, b) = socket::pair().unwrap();
-        let short = Request::Changes { paths: Some(vec![b"short".to_vec()]) };
-        let long = Request::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
+        let short = KeeperRequest::Changes { paths: Some(vec![b"short".to_vec()]) };
+        let long = KeeperRequest::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
         for request in [short, long] {
             for file in [None, Some(a.as_fd())] {
                 send(a.as_fd(), &request, file).unwrap();
@@ -361,7 +361,7 @@ mod tests {
                 assert_eq!((received, with.is_some()), (request.clone(), file.is_some()));
             }
         }
-        message::send(a.as_fd(), &Request::InFile, &[]).unwrap();
+        message::send(a.as_fd(), &KeeperRequest::InFile, &[]).unwrap();
         assert_eq!(receive(b.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
         drop(a);
         assert!(receive(b.as_fd()).unwrap().is_none());

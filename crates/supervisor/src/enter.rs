@@ -42,7 +42,7 @@ const SYSTEM_PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 /// The kind `own` is for directories that the container has for itself. The others say how a path is recognized that the
 /// container shares with the machine.
 pub fn run(words: &[OsString]) -> ! {
-    let Refusal(code, text) = match Entry::parse(words) {
+    let Refusal(code, text) = match Entering::parse(words) {
         Some(entry) => entry.enter().unwrap_err(),
         None => Refusal(2, "--enter is for openSandbox".into()),
     };
@@ -50,13 +50,13 @@ pub fn run(words: &[OsString]) -> ! {
     std::process::exit(code);
 }
 
-struct Entry<'a> {
+struct Entering<'a> {
     user: Ids,
     name: &'a str,
     paths: Vec<(&'a OsStr, &'a Path)>,
 }
 
-impl<'a> Entry<'a> {
+impl<'a> Entering<'a> {
     fn parse(words: &'a [OsString]) -> Option<Self> {
         let [uid, gid, name, pairs @ ..] = words else { return None };
         let id = |word: &OsString| word.to_str()?.parse().ok();

@@ -18,7 +18,7 @@ pub struct Ended {
 
 /// Why the reap loop stopped.
 #[derive(PartialEq, Eq)]
-enum Stop {
+enum ReaperStop {
     Ordered,
     NoneEnded,
     Childless,
@@ -26,7 +26,7 @@ enum Stop {
 
 /// Reaps all ended children and reports those that the host tracks. Returns true if no child is left.
 pub fn reap(table: &mut ProcessTable, setting: &Setting) -> bool {
-    reap_until(table, setting, || false) == Stop::Childless
+    reap_until(table, setting, || false) == ReaperStop::Childless
 }
 
 /// Does the same, but stops and returns false if an order is waiting.
@@ -35,18 +35,18 @@ pub fn reap(table: &mut ProcessTable, setting: &Setting) -> bool {
 /// sent before the end. So once the end is visible the order is waiting, and is checked for before the child is
 /// reaped.
 pub fn reap_unless_ordered(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn() -> bool) -> bool {
-    reap_until(table, setting, is_ordered) != Stop::Ordered
+    reap_until(table, setting, is_ordered) != ReaperStop::Ordered
 }
 
-fn reap_until(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn() -> bool) -> Stop {
+fn reap_until(table: &mut ProcessTable, setting: &Setting, is_ordered: impl Fn() -> bool) -> ReaperStop {
     let stop = loop {
         let child = match peek() {
             Ok(Some(child)) => child,
-            Ok(None) => break Stop::NoneEnded,
-            Err(Childless) => break Stop::Childless,
+            Ok(None) => break ReaperStop::NoneEnded,
+            Err(Childless) => break ReaperStop::Childless,
         };
         if is_ordered() {
-            break Stop::Ordered;
+            break ReaperStop::Ordered;
         }
         if let Some(ended) = collect(child) {
             report(&ended, table, setting);

@@ -1,7 +1,7 @@
 //! The keeper of a copy-on-write workspace: a process beside the supervisors of its sessions. See [`nacre_workspace`].
 
 use crate::process_setup::{self, Setting};
-use nacre_protocol::workspace::{self as protocol, Reply, Request};
+use nacre_protocol::workspace::{self as protocol, KeeperReply, KeeperRequest};
 use nacre_protocol::{message, socket};
 use nacre_workspace::keeper::Keeper;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -23,11 +23,11 @@ pub fn run(host: i32) -> ! {
     let is_leaving = || wait(&setting, PollTimeout::ZERO) != Ready::Nothing;
     let is_orderly = loop {
         let (reply, descriptor) = match next(&setting) {
-            Ok(Some((Request::Close, _))) => break true,
+            Ok(Some((KeeperRequest::Close, _))) => break true,
             Ok(None) => break false,
             // What it was to stop has just been answered.
-            Ok(Some((Request::Stop, _))) => continue,
-            Ok(Some((request @ Request::Open(_), file))) => open(&mut keeper, request, file, &is_leaving),
+            Ok(Some((KeeperRequest::Stop, _))) => continue,
+            Ok(Some((request @ KeeperRequest::Open(_), file))) => open(&mut keeper, request, file, &is_leaving),
             Ok(Some((request, file))) => keeper.answer(request, file, &is_leaving),
             Err(error) => (refusal(&error), None),
         };
@@ -43,20 +43,20 @@ pub fn run(host: i32) -> ! {
 /// Opens the workspace. A thread answers what comes from the other socket.
 fn open(
     keeper: &mut Keeper,
-    request: Request,
+    request: KeeperRequest,
     file: Option<OwnedFd>,
     is_leaving: &dyn Fn() -> bool,
-) -> (Reply, Option<OwnedFd>) {
+) -> (KeeperReply, Option<OwnedFd>) {
     let opened = keeper.answer(request, file, is_leaving);
     let sharer = match keeper.sharer() {
         Ok(sharer) => sharer,
         Err(failure) => return (failure.into(), None),
     };
-    let (Reply::Done, Some(sharer)) = (&opened.0, sharer) else { return opened };
+    let (KeeperReply::Done, Some(sharer)) = (&opened.0, sharer) else { return opened };
     let started = socket::pair().and_then(|(ours, theirs)| {
         let share = move || {
             // The process ends with the other socket.
-            while let Ok(Some((Request::Share, _))) = protocol::receive(ours.as_fd()) {
+            while let Ok(Some((KeeperRequest::Share, _))) = protocol::receive(ours.as_fd()) {
                 let (reply, copy) = sharer.answer();
                 answer(ours.as_fd(), &reply, copy);
             }
@@ -64,38 +64,38 @@ fn open(
         std::thread::Builder::new().name("share".into()).spawn(share).map(|_| theirs)
     });
     match started {
-        Ok(theirs) => (Reply::Done, Some(theirs)),
+        Ok(theirs) => (KeeperReply::Done, Some(theirs)),
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
-            (Reply::Failed { errno, doing: "share the workspace".into() }, None)
+            (KeeperReply::Failed { errno, doing: "share the workspace".into() }, None)
         }
     }
 }
 
-fn answer(socket: BorrowedFd<'_>, reply: &Reply, descriptor: Option<OwnedFd>) {
+fn answer(socket: BorrowedFd<'_>, reply: &KeeperReply, descriptor: Option<OwnedFd>) {
     let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
     let is_long = message::encode(reply).is_ok_and(|bytes| bytes.len() > message::MAX_MESSAGE_BYTES);
     let _ = match is_long {
         false => message::send(socket, reply, &descriptors),
         // A path in it has more bytes than a message.
         true => {
-            let reply = Reply::Failed { errno: libc::ENAMETOOLONG, doing: "answer a call of the workspace".into() };
+            let reply = KeeperReply::Failed { errno: libc::ENAMETOOLONG, doing: "answer a call of the workspace".into() };
             message::send(socket, &reply, &[])
         }
     };
 }
 
 /// The answer to what cannot be read: that is no reason to end, which would remove the layers.
-fn refusal(error: &io::Error) -> Reply {
+fn refusal(error: &io::Error) -> KeeperReply {
     let errno = match error.kind() {
         ErrorKind::InvalidData => libc::EBADMSG,
         _ => error.raw_os_error().unwrap_or(libc::EIO),
     };
-    Reply::Failed { errno, doing: "read a request to the workspace".into() }
+    KeeperReply::Failed { errno, doing: "read a request to the workspace".into() }
 }
 
 /// The next request; `None` once the host is gone.
-fn next(setting: &Setting) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+fn next(setting: &Setting) -> io::Result<Option<(KeeperRequest, Option<OwnedFd>)>> {
     match wait(setting, PollTimeout::NONE) {
         Ready::Request => match protocol::receive(setting.control.as_fd()) {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(None),
@@ -110,7 +110,7 @@ fn next(setting: &Setting) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
 enum Ready {
     Nothing,
     /// A request, or the end of the socket.
-    Request,
+    KeeperRequest,
     /// The host has ended.
     End,
 }

@@ -13,7 +13,7 @@ use crate::opening;
 use crate::selection::{Selection, is_within};
 use crate::tree::{changed_at, file_type, join, names, open_file, open_path, split, status};
 use crate::walk::Walk;
-use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
+use nacre_protocol::workspace::{WorkspaceChange, Difference, ChangedEntry, Kind};
 use rustix::fs::{FileType, SeekFrom, Stat, fgetxattr, fstat, readlinkat, seek};
 use rustix::io::{Errno, Result, pread};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -70,7 +70,7 @@ pub struct InLayer {
 }
 
 /// A directory that is still to be compared.
-struct Pending {
+struct UncomparedDirectory {
     path: Vec<u8>,
     /// A layer hides the real directory, so every name of both sides is compared.
     whole: bool,
@@ -87,13 +87,13 @@ impl Sides<'_> {
     /// # Errors
     /// Those of the system calls; `EXDEV` if another file system is mounted below the workspace, and `ENAMETOOLONG` if the paths
     /// have more than [`MAX_PATH_BYTES`]: then directories are very deep.
-    pub fn changes(&self, selection: &Selection) -> std::result::Result<Vec<Change>, Trouble> {
+    pub fn changes(&self, selection: &Selection) -> std::result::Result<Vec<WorkspaceChange>, Trouble> {
         let mut found = Vec::new();
         if let Some(change) = self.root()? {
             found.push(change);
         }
         let walks = Walks::new(self);
-        let mut pending = vec![Pending { path: Vec::new(), whole: false, is_foreign: false, equal_since: None }];
+        let mut pending = vec![UncomparedDirectory { path: Vec::new(), whole: false, is_foreign: false, equal_since: None }];
         let mut bytes = 0;
         while let Some(directory) = pending.pop() {
             (self.interrupt)()?;
@@ -120,8 +120,8 @@ impl Sides<'_> {
     pub fn choose(
         &self,
         paths: Option<Vec<Vec<u8>>>,
-        wanted: impl Fn(&Change) -> (Option<Entry>, Option<Entry>),
-    ) -> std::result::Result<std::result::Result<Vec<Change>, Vec<u8>>, Trouble> {
+        wanted: impl Fn(&WorkspaceChange) -> (Option<ChangedEntry>, Option<ChangedEntry>),
+    ) -> std::result::Result<std::result::Result<Vec<WorkspaceChange>, Vec<u8>>, Trouble> {
         let selection = paths.clone().map_or_else(Selection::all, Selection::of);
         let selected = self.changes(&selection)?;
         // They are sorted.
@@ -130,14 +130,14 @@ impl Sides<'_> {
             if path == b"." {
                 return selected.is_empty();
             }
-            let is_within = |change: Option<&Change>| change.is_some_and(|change| is_within(&change.path, path));
+            let is_within = |change: Option<&WorkspaceChange>| change.is_some_and(|change| is_within(&change.path, path));
             !is_within(first(path)) && !is_within(first(&[path, &b"/"[..]].concat()))
         };
         if let Some(path) = paths.into_iter().flatten().find(names_none) {
             return Ok(Err(path));
         }
-        let is_directory = |entry: Option<Entry>| entry.is_some_and(|entry| entry.kind == Kind::Directory);
-        let becomes_directory = |change: &Change| {
+        let is_directory = |entry: Option<ChangedEntry>| entry.is_some_and(|entry| entry.kind == Kind::Directory);
+        let becomes_directory = |change: &WorkspaceChange| {
             let (wanted, present) = wanted(change);
             is_directory(wanted) && !is_directory(present)
         };
@@ -156,21 +156,21 @@ impl Sides<'_> {
     }
 
     /// The mode of the workspace itself. Its owner may be another than that of the real directory, without root.
-    fn root(&self) -> Result<Option<Change>> {
+    fn root(&self) -> Result<Option<WorkspaceChange>> {
         let (Some(merged), Some(base)) = (self.merged.directory(b"")?, self.base.directory(b"")?) else {
             return Err(Errno::STALE);
         };
         let (now, before) = (fstat(&merged)?, fstat(&base)?);
         let is_changed = now.st_mode != before.st_mode && self.is_untouched(b"", &before);
         let (now, before) = (Some(entry(&now)), Some(entry(&before)));
-        Ok(is_changed.then(|| Change { path: b".".to_vec(), difference: Difference::Metadata, now, before }))
+        Ok(is_changed.then(|| WorkspaceChange { path: b".".to_vec(), difference: Difference::Metadata, now, before }))
     }
 
     /// The change of one path, if it differs.
     ///
     /// # Errors
     /// As for [`Sides::changes`].
-    pub fn change(&self, path: &[u8]) -> Result<Option<Change>> {
+    pub fn change(&self, path: &[u8]) -> Result<Option<WorkspaceChange>> {
         let (parent, name) = split(path);
         let (merged, base) = (self.merged.directory(parent)?, self.base.directory(parent)?);
         self.compare(merged.as_ref(), base.as_ref(), name, path)
@@ -179,10 +179,10 @@ impl Sides<'_> {
     fn compare_directory(
         &self,
         walks: &Walks<'_>,
-        Pending { path, whole, is_foreign, equal_since }: &Pending,
+        UncomparedDirectory { path, whole, is_foreign, equal_since }: &UncomparedDirectory,
         selection: &Selection,
-        found: &mut Vec<Change>,
-        pending: &mut Vec<Pending>,
+        found: &mut Vec<WorkspaceChange>,
+        pending: &mut Vec<UncomparedDirectory>,
     ) -> std::result::Result<(), Trouble> {
         let opened = || {
             let merged = walks.merged.directory(path)?;
@@ -230,7 +230,7 @@ impl Sides<'_> {
                 Ok(is_directory(merged.as_ref())? || (is_ours && is_directory(base.as_ref())?))
             };
             if is_either().map_err(at(&path))? {
-                pending.push(Pending { path, whole, is_foreign, equal_since });
+                pending.push(UncomparedDirectory { path, whole, is_foreign, equal_since });
             }
         }
         Ok(())
@@ -274,7 +274,7 @@ impl Sides<'_> {
         base: Option<&OwnedFd>,
         name: &[u8],
         path: &[u8],
-    ) -> Result<Option<Change>> {
+    ) -> Result<Option<WorkspaceChange>> {
         let (now, before) = (status(merged, name)?, status(base, name)?);
         let difference = match (&now, &before) {
             (None, None) => return Ok(None),
@@ -290,14 +290,14 @@ impl Sides<'_> {
             },
         };
         let (now, before) = (now.as_ref().map(entry), before.as_ref().map(entry));
-        Ok(Some(Change { path: path.to_vec(), difference, now, before }))
+        Ok(Some(WorkspaceChange { path: path.to_vec(), difference, now, before }))
     }
 
     /// The directories of changes that a layer hides, or a directory above them.
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn hidden_parents(&self, changes: &[Change]) -> Result<Vec<Vec<u8>>> {
+    pub fn hidden_parents(&self, changes: &[WorkspaceChange]) -> Result<Vec<Vec<u8>>> {
         let layers: Vec<_> = self.layers.iter().map(Walk::new).collect();
         let mut known: HashMap<&[u8], bool> = HashMap::from([(&b""[..], false)]);
         for change in changes {
@@ -394,10 +394,10 @@ fn is_new(entry: Option<&OwnedFd>, moment: (i64, i64)) -> bool {
     born.is_some_and(|(seconds, nanoseconds)| (seconds, i64::from(nanoseconds)) >= moment)
 }
 
-fn entry(status: &Stat) -> Entry {
+fn entry(status: &Stat) -> ChangedEntry {
     let kind = Kind::of(status.st_mode);
     let size = if kind == Kind::Directory { 0 } else { status.st_size as u64 };
-    Entry { kind, size, mode: status.st_mode & 0o7777 }
+    ChangedEntry { kind, size, mode: status.st_mode & 0o7777 }
 }
 
 /// The start of the next data of a file that is no hole. `None` if only a hole follows.

@@ -19,7 +19,7 @@ use crate::stamp::Stamp;
 use crate::steps::{Action, Place, Step, new_name};
 use crate::tree::{Tree, changed_at, file_type, has_other_names, open_file, split, status};
 use nacre_protocol::host_programs;
-use nacre_protocol::workspace::{Change, Difference, Kind};
+use nacre_protocol::workspace::{WorkspaceChange, Difference, Kind};
 use rustix::fs::{FileType, Stat, fstat, syncfs};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
@@ -112,7 +112,7 @@ struct Plan {
 
 /// What a commit is to apply.
 struct Chosen {
-    changes: Vec<Change>,
+    changes: Vec<WorkspaceChange>,
     /// What cannot be applied.
     skipped: Skipped,
     /// Renamed directories of which other programs have deleted real parts.
@@ -279,7 +279,7 @@ impl Commit<'_> {
         Sides { merged, base, layers, marks, opened, known: self.known, interrupt }
     }
 
-    fn conflicts(&self, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
+    fn conflicts(&self, changes: &[WorkspaceChange]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
         conflicts::find(&self.sides(), changes)
     }
 
@@ -317,7 +317,7 @@ impl Commit<'_> {
     fn plan(
         &self,
         staging: Staging,
-        changes: &[Change],
+        changes: &[WorkspaceChange],
         reached: &mut impl FnMut(Point) -> Result<()>,
     ) -> std::result::Result<Plan, Trouble> {
         let sides = self.sides();
@@ -362,7 +362,7 @@ impl Plan {
     }
 
     /// Plans what must be removed before anything is put in place.
-    fn remove(&mut self, walks: &Walks<'_>, change: &Change) -> Result<()> {
+    fn remove(&mut self, walks: &Walks<'_>, change: &WorkspaceChange) -> Result<()> {
         let Some(before) = change.before else { return Ok(()) };
         let (parent, name) = split(&change.path);
         let Some(directory) = walks.base.directory(parent)? else { return Ok(()) };
@@ -379,7 +379,7 @@ impl Plan {
         Ok(())
     }
 
-    fn put(&mut self, walks: &Walks<'_>, change: &Change, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
+    fn put(&mut self, walks: &Walks<'_>, change: &WorkspaceChange, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
         let Some(now) = change.now else { return Ok(()) };
         let (parent, name) = split(&change.path);
         let base = walks.base.directory(parent)?;
@@ -412,7 +412,7 @@ impl Plan {
 
     /// Gives everything that is staged a present time, and plans the final metadata of new directories. The time is that of the
     /// steps, not of the staging: a build may have read the old content meanwhile.
-    fn date(&mut self, walks: &Walks<'_>, changes: &[Change]) -> std::result::Result<(), Trouble> {
+    fn date(&mut self, walks: &Walks<'_>, changes: &[WorkspaceChange]) -> std::result::Result<(), Trouble> {
         let staging = self.staging.directory();
         let dates = Dates::new(staging, self.staged.values().map(Content::modified).collect())?;
         for (number, step) in self.steps.iter().enumerate() {
@@ -430,7 +430,7 @@ impl Plan {
     }
 
     /// Plans the final mode and times of a new directory, once everything in it is in place.
-    fn finish_directory(&mut self, walks: &Walks<'_>, change: &Change, dates: &Dates) -> Result<()> {
+    fn finish_directory(&mut self, walks: &Walks<'_>, change: &WorkspaceChange, dates: &Dates) -> Result<()> {
         let is_directory = change.now.is_some_and(|now| now.kind == Kind::Directory);
         let Some(staged) = self.staged.get(&change.path).filter(|_| is_directory) else { return Ok(()) };
         let (parent, name) = split(&change.path);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::discard::discard;
 use crate::opening;
-use crate::store::{Store, Stores};
+use crate::store::{BlockStore, Stores};
 use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, without_times, write};
 use crate::tree::Tree;
 use nacre_protocol::workspace::Storage;
@@ -1184,7 +1184,7 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         let of_all = Stores { path: &stores, are_temporary: true };
         let create = |name: &str| {
             of_all.sweep(&base).unwrap();
-            Store::create(&of_all, name.as_bytes(), Storage::Disk).unwrap()
+            BlockStore::create(&of_all, name.as_bytes(), Storage::Disk).unwrap()
         };
         let code = in_process(|| {
             let store = create("killed");
@@ -1262,7 +1262,7 @@ fn a_store_without_its_real_directory_is_removed() {
         let mut opened = changed_in(workspace);
         let of_all = Stores { path: &stores, are_temporary: false };
         let code = in_process(|| {
-            let store = Store::create(&of_all, b"killed", Storage::Disk).unwrap();
+            let store = BlockStore::create(&of_all, b"killed", Storage::Disk).unwrap();
             opened.store = store.directory().try_clone().unwrap();
             let _ = opened.run(OPTIONS(), |reached| match reached {
                 // SAFETY: ends the process.
@@ -1291,7 +1291,7 @@ fn a_store_without_its_real_directory_is_removed() {
 #[test]
 fn the_keeper_answers_requests() {
     in_namespaces("the_keeper_answers_requests", |workspace| {
-        use nacre_protocol::workspace::{Reply, Request};
+        use nacre_protocol::workspace::{KeeperReply, KeeperRequest};
         if workspace.mounter == crate::overlay::Mounter::User {
             // A namespace within this one would look like that of root.
             return;
@@ -1301,7 +1301,7 @@ fn the_keeper_answers_requests() {
         let store = workspace.directory.path().join("store");
         let code = in_process(|| {
             let mut keeper = crate::keeper::Keeper::default();
-            let open = Request::Open(nacre_protocol::workspace::Opening {
+            let open = KeeperRequest::Open(nacre_protocol::workspace::Opening {
                 path: bytes(path.clone()),
                 stores: bytes(store.clone()),
                 removes_stores: true,
@@ -1311,19 +1311,19 @@ fn the_keeper_answers_requests() {
                 fork: None,
             });
             let mut answer = |request| keeper.answer(request, None, &|| false);
-            assert_eq!(answer(open).0, Reply::Done);
+            assert_eq!(answer(open).0, KeeperReply::Done);
             // Where the keeper has mounted the workspace. Programs have copies of this mount at its path.
             let seen = store.join("1-test/layer-1/mount");
             write(seen.join("file"), "content");
             drop(std::os::unix::net::UnixListener::bind(seen.join("socket")).unwrap());
-            let commit = |paths| Request::Commit { paths, force: false, sync: true, withholds: false };
+            let commit = |paths| KeeperRequest::Commit { paths, force: false, sync: true, withholds: false };
             let none = answer(commit(paths(&["none"]))).0;
-            assert_eq!(none, Reply::NoChange { path: b"none".to_vec() });
+            assert_eq!(none, KeeperReply::NoChange { path: b"none".to_vec() });
             let (reply, list) = answer(commit(None));
-            assert_eq!(reply, Reply::Committed { applied: 1 });
+            assert_eq!(reply, KeeperReply::Committed { applied: 1 });
             let skipped: Vec<nacre_protocol::workspace::Skipped> = read(list);
             assert_eq!(skipped[0].path, b"socket");
-            assert_eq!(answer(Request::Discard { paths: None }).0, Reply::Discarded { count: 1 });
+            assert_eq!(answer(KeeperRequest::Discard { paths: None }).0, KeeperReply::Discarded { count: 1 });
             assert!(!seen.join("socket").exists());
             keeper.close(true);
             0

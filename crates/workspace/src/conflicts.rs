@@ -12,7 +12,7 @@ use crate::handle::{Copies, Handle, Origin};
 use crate::stamp::modified_at;
 use crate::tree::{changed_at, file_type, split, status};
 use crate::walk::Walk;
-use nacre_protocol::workspace::{Change, Difference, Kind};
+use nacre_protocol::workspace::{WorkspaceChange, Difference, Kind};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
 use rustix::io::{Errno, Result};
 use std::collections::HashMap;
@@ -22,8 +22,8 @@ use std::os::fd::OwnedFd;
 ///
 /// # Errors
 /// Those of the system calls.
-pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
-    let mut search = Search::new(sides);
+pub fn find(sides: &Sides<'_>, changes: &[WorkspaceChange]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
+    let mut search = ConflictSearch::new(sides);
     let mut found = Vec::new();
     for change in changes {
         if search.is_conflict(change).map_err(at(&change.path))? {
@@ -38,8 +38,8 @@ pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Ve
 ///
 /// # Errors
 /// Those of the system calls.
-pub fn deleted_origins(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Handle>, Trouble> {
-    let mut search = Search::new(sides);
+pub fn deleted_origins(sides: &Sides<'_>, changes: &[WorkspaceChange]) -> std::result::Result<Vec<Handle>, Trouble> {
+    let mut search = ConflictSearch::new(sides);
     let mut found = Vec::new();
     for change in changes.iter().filter(|change| change.now.is_some()) {
         found.extend(search.deleted_origin(&change.path).map_err(at(&change.path))?);
@@ -47,29 +47,29 @@ pub fn deleted_origins(sides: &Sides<'_>, changes: &[Change]) -> std::result::Re
     Ok(found)
 }
 
-struct Search<'a> {
+struct ConflictSearch<'a> {
     sides: &'a Sides<'a>,
     walks: Walks<'a>,
-    directories: HashMap<Vec<u8>, Directory>,
+    directories: HashMap<Vec<u8>, SharedDirectory>,
     /// Those of the sealed layers. `None` until they are needed.
     copies: Option<Copies>,
 }
 
 /// A directory that both sides have.
 #[derive(Clone, Copy)]
-struct Directory {
+struct SharedDirectory {
     /// It, or one above it, is another one than when it was copied up.
     is_swapped: bool,
     /// How many layers, from the lowest one on, are above the real directory there: none of them hides it.
     above_real: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> ConflictSearch<'a> {
     fn new(sides: &'a Sides<'a>) -> Self {
         Self { sides, walks: Walks::new(sides), directories: HashMap::new(), copies: None }
     }
 
-    fn is_conflict(&mut self, change: &Change) -> Result<bool> {
+    fn is_conflict(&mut self, change: &WorkspaceChange) -> Result<bool> {
         let path = &change.path[..];
         let (parent, name) = split(path);
         if self.is_swapped(parent)? {
@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
         }
         let mut unknown = Vec::new();
         let mut above = path;
-        let mut directory = Directory { is_swapped: false, above_real: self.walks.layers.len() };
+        let mut directory = SharedDirectory { is_swapped: false, above_real: self.walks.layers.len() };
         while !above.is_empty() {
             if let Some(known) = self.directories.get(above) {
                 directory = *known;
@@ -191,7 +191,7 @@ impl<'a> Search<'a> {
     }
 
     /// Looks at a directory in one that is known.
-    fn look(&self, path: &[u8], Directory { mut is_swapped, mut above_real }: Directory) -> Result<Directory> {
+    fn look(&self, path: &[u8], SharedDirectory { mut is_swapped, mut above_real }: SharedDirectory) -> Result<SharedDirectory> {
         let (parent, name) = split(path);
         let above = is_swapped;
         let mut is_copied = false;
@@ -208,7 +208,7 @@ impl<'a> Search<'a> {
                 is_swapped = is_swapped || self.is_other(layer, parent, name)?;
             }
         }
-        Ok(Directory { is_swapped, above_real })
+        Ok(SharedDirectory { is_swapped, above_real })
     }
 
     /// Whether the directory that was copied to a layer is another one than the real one.

@@ -20,15 +20,15 @@ const NANOSECONDS: i64 = 1_000_000_000;
 const ATTEMPTS: usize = 100;
 
 /// A time of an entry, in seconds and nanoseconds.
-type Moment = (i64, i64);
+type EntryTime = (i64, i64);
 
 /// See the module.
 pub struct Dates {
     clock: OwnedFd,
     /// Later than every earlier write.
-    first: Moment,
+    first: EntryTime,
     /// The old times, sorted. The new ones are a nanosecond apart.
-    old: Vec<Moment>,
+    old: Vec<EntryTime>,
 }
 
 impl Dates {
@@ -36,7 +36,7 @@ impl Dates {
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn new(staging: &OwnedFd, mut old: Vec<Moment>) -> Result<Self> {
+    pub fn new(staging: &OwnedFd, mut old: Vec<EntryTime>) -> Result<Self> {
         old.sort_unstable();
         old.dedup();
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -55,7 +55,7 @@ impl Dates {
         }
     }
 
-    fn after(&self, count: usize) -> Moment {
+    fn after(&self, count: usize) -> EntryTime {
         let nanoseconds = self.first.1.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
         (self.first.0 + nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS)
     }

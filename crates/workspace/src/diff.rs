@@ -18,7 +18,7 @@ mod version;
 use crate::Tree;
 use crate::failure::{Failure, errno_of, shown, while_doing};
 use nacre_protocol::host_programs::Changed;
-use nacre_protocol::workspace::Change;
+use nacre_protocol::workspace::WorkspaceChange;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 pub use version::MAX_FILE_BYTES;
@@ -35,7 +35,7 @@ const NO_ID: version::Id = [0; 20];
 pub fn write(
     merged: &Tree,
     base: &Tree,
-    changes: &[Change],
+    changes: &[WorkspaceChange],
     max_bytes: u64,
     interrupt: &dyn Fn() -> rustix::io::Result<()>,
     out: impl Write,
@@ -43,7 +43,7 @@ pub fn write(
     let mut out = Limited { out, left: max_bytes, max_bytes };
     let (mut merged, mut base) = (Side::new(merged), Side::new(base));
     let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
-    for Change { path, .. } in changes.iter().filter(|change| !is_refused(&change.path)) {
+    for WorkspaceChange { path, .. } in changes.iter().filter(|change| !is_refused(&change.path)) {
         interrupt().map_err(while_doing("write the patch"))?;
         let (before, now) = (base.version(path)?, merged.version(path)?);
         let path = Path { reason: counted.reason(path, false), ..Path::new(path) };

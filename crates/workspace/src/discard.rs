@@ -9,12 +9,12 @@ use crate::staging::{self, Source, Staging};
 use crate::stamp::modified_at;
 use crate::steps::new_name;
 use crate::tree::{has_other_names, split, status};
-use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
+use nacre_protocol::workspace::{WorkspaceChange, Difference, ChangedEntry, Kind};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;
 
-fn is_directory(entry: Option<Entry>) -> bool {
+fn is_directory(entry: Option<ChangedEntry>) -> bool {
     entry.is_some_and(|entry| entry.kind == Kind::Directory)
 }
 
@@ -59,7 +59,7 @@ impl<'a> Restoration<'a> {
     fn new(
         sides: &'a Sides<'a>,
         staging: &'a Staging,
-        changes: &[Change],
+        changes: &[WorkspaceChange],
         is_whole: bool,
     ) -> std::result::Result<Self, Trouble> {
         if is_whole {
@@ -77,7 +77,7 @@ impl<'a> Restoration<'a> {
         Ok(Self { sides, staging, dates: Some(Dates::new(staging.directory(), old)?) })
     }
 
-    fn run(self, changes: &[Change]) -> std::result::Result<(), Trouble> {
+    fn run(self, changes: &[WorkspaceChange]) -> std::result::Result<(), Trouble> {
         for change in changes.iter().rev() {
             remove(self.sides, change).map_err(at(&change.path))?;
         }
@@ -109,7 +109,7 @@ impl<'a> Restoration<'a> {
         unreadable.map_or(Ok(()), Err)
     }
 
-    fn put(&self, change: &Change, number: usize) -> Result<()> {
+    fn put(&self, change: &WorkspaceChange, number: usize) -> Result<()> {
         if change.before.is_none() {
             return Ok(());
         }
@@ -142,7 +142,7 @@ impl<'a> Restoration<'a> {
 }
 
 /// Removes what the real version does not have, or what is in its way.
-fn remove(sides: &Sides<'_>, change: &Change) -> Result<()> {
+fn remove(sides: &Sides<'_>, change: &WorkspaceChange) -> Result<()> {
     let is_in_the_way = match change.difference {
         Difference::Created => true,
         Difference::Replaced => is_directory(change.now) || is_directory(change.before),

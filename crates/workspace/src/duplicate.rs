@@ -48,9 +48,9 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
 
 /// The directories of a new layer, and what they are to have at the end. Each is after the one that it is in.
 #[derive(Default)]
-pub struct Directories(Vec<Directory>);
+pub struct Directories(Vec<DuplicatedDirectory>);
 
-struct Directory {
+struct DuplicatedDirectory {
     parent: Option<usize>,
     name: Vec<u8>,
     metadata: Metadata,
@@ -59,7 +59,7 @@ struct Directory {
 impl Directories {
     /// Adds a directory, and returns its number. The first one is the root: it has no parent, and an empty name.
     pub fn add(&mut self, parent: Option<usize>, name: Vec<u8>, metadata: Metadata) -> usize {
-        self.0.push(Directory { parent, name, metadata });
+        self.0.push(DuplicatedDirectory { parent, name, metadata });
         self.next() - 1
     }
 
@@ -77,7 +77,7 @@ impl Directories {
     pub fn path_below(&self, above: usize, mut number: usize) -> Vec<u8> {
         let mut names = Vec::new();
         while number != above
-            && let Some(Directory { parent: Some(parent), name, .. }) = self.0.get(number)
+            && let Some(DuplicatedDirectory { parent: Some(parent), name, .. }) = self.0.get(number)
         {
             names.push(&name[..]);
             number = *parent;
@@ -94,7 +94,7 @@ impl Directories {
         while let Some(number) = self.next().checked_sub(1) {
             interrupt()?;
             let directory = targets.directory(&self.path_of(number))?.ok_or(Errno::STALE)?;
-            let Some(Directory { metadata, .. }) = self.0.pop() else { break };
+            let Some(DuplicatedDirectory { metadata, .. }) = self.0.pop() else { break };
             if !metadata.apply(&directory, b".", None)? {
                 return Err(Errno::STALE);
             }

@@ -1,6 +1,6 @@
 //! Why a request to the keeper cannot be answered.
 
-use nacre_protocol::workspace::Reply;
+use nacre_protocol::workspace::KeeperReply;
 use rustix::io::Errno;
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub enum Failure {
     System(Errno, String),
 }
 
-impl From<Failure> for Reply {
+impl From<Failure> for KeeperReply {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unsupported(reason) => Self::Unsupported(reason),

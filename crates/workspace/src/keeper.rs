@@ -5,18 +5,18 @@
 
 use crate::checkpoints::{Checkpoints, New};
 use crate::failure::{Failure, while_doing};
-use crate::fork::Origin;
+use crate::fork::ForkOrigin;
 use crate::history::History;
 use crate::journal::{self, Journal};
 use crate::named::{self, Named, Wanted};
 use crate::opening;
 use crate::overlay::{self, Mount, Mounter};
 use crate::selection::Selection;
-use crate::store::{Store, Stores};
+use crate::store::{BlockStore, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Opening, Point, Reply, Request, Skipped, Storage};
+use nacre_protocol::workspace::{Opening, Point, KeeperReply, KeeperRequest, Skipped, Storage};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -45,7 +45,7 @@ struct Open {
     base: Tree,
     mount: Shared,
     checkpoints: Checkpoints,
-    store: Store,
+    store: BlockStore,
     is_named: bool,
     /// The name of its staging directories.
     staging: Vec<u8>,
@@ -68,8 +68,8 @@ pub struct Sharer {
 }
 
 impl Sharer {
-    /// Answers [`Request::Share`].
-    pub fn answer(&self) -> (Reply, Option<OwnedFd>) {
+    /// Answers [`KeeperRequest::Share`].
+    pub fn answer(&self) -> (KeeperReply, Option<OwnedFd>) {
         let copied = match fstat(&self.base) {
             // A session could not mount it there.
             Ok(found) if found.st_nlink == 0 => Err(Failure::System(
@@ -79,7 +79,7 @@ impl Sharer {
             _ => overlay::copy(locked(&self.mount).root()).map_err(while_doing("copy the mount of the workspace")),
         };
         match copied {
-            Ok(copy) => (Reply::Done, Some(copy)),
+            Ok(copy) => (KeeperReply::Done, Some(copy)),
             Err(failure) => (failure.into(), None),
         }
     }
@@ -90,20 +90,20 @@ impl Keeper {
     /// comparison: a commit that has changed nothing yet is cancelled then.
     pub fn answer(
         &mut self,
-        request: Request,
+        request: KeeperRequest,
         file: Option<OwnedFd>,
         is_leaving: &dyn Fn() -> bool,
-    ) -> (Reply, Option<OwnedFd>) {
+    ) -> (KeeperReply, Option<OwnedFd>) {
         let answer = match (request, &mut self.0) {
-            (Request::List { stores }, _) => {
-                named::list(&as_path(stores)).and_then(|found| listed(&found)).map(|list| (Reply::Done, Some(list)))
+            (KeeperRequest::List { stores }, _) => {
+                named::list(&as_path(stores)).and_then(|found| listed(&found)).map(|list| (KeeperReply::Done, Some(list)))
             }
-            (Request::Delete { stores, id }, None) => {
-                named::delete(&as_path(stores), &id).map(|()| (Reply::Done, None))
+            (KeeperRequest::Delete { stores, id }, None) => {
+                named::delete(&as_path(stores), &id).map(|()| (KeeperReply::Done, None))
             }
-            (Request::Open(opening), None) => open(opening, file).map(|open| {
+            (KeeperRequest::Open(opening), None) => open(opening, file).map(|open| {
                 self.0 = Some(open);
-                (Reply::Done, None)
+                (KeeperReply::Done, None)
             }),
             (request, Some(open)) => open.answer(request, file, is_leaving),
             (_, None) => Err(Failure::System(Errno::BADFD, "use a workspace that is not open".into())),
@@ -175,8 +175,8 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
             Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: true, staging, opened, known })
         }
         (None, storage) => {
-            let origin = fork.map(|origin| Origin::read(&origin, &real, mounter)).transpose()?;
-            let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
+            let origin = fork.map(|origin| ForkOrigin::read(&origin, &real, mounter)).transpose()?;
+            let mut store = BlockStore::create(&stores, unique.as_bytes(), storage)?;
             let begun = match origin.zip(copy) {
                 Some((origin, copy)) => go_on(origin, &copy, &mut store, &real),
                 None => begin(&store, &real),
@@ -195,19 +195,19 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
 /// The moment of the opening, what commits have made, and the layers.
 type Begun = Result<((i64, i64), Known, History), Failure>;
 
-fn begin(store: &Store, real: &OwnedFd) -> Begun {
+fn begin(store: &BlockStore, real: &OwnedFd) -> Begun {
     let opened = opening::moment(real, store.directory())?;
     let first = store.layers().create(real).map_err(while_doing("create a layer"))?;
     Ok((opened, Known::default(), History::new(vec![first])))
 }
 
-fn go_on(mut origin: Origin, copy: &OwnedFd, store: &mut Store, real: &OwnedFd) -> Begun {
+fn go_on(mut origin: ForkOrigin, copy: &OwnedFd, store: &mut BlockStore, real: &OwnedFd) -> Begun {
     origin.settle(store, copy, real).map_err(while_doing("use the layers of the workspace in a fork"))?;
     Ok((origin.opened, origin.known, origin.history))
 }
 
 /// Mounts the present layers.
-fn attach(base: &OwnedFd, store: &Store, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
+fn attach(base: &OwnedFd, store: &BlockStore, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
     let mount = layers::mount(store.layers().place(), &history.stack, base, mounter).map_err(opening::cannot_mount)?;
     Ok(Arc::new(Mutex::new(mount)))
 }
@@ -215,46 +215,46 @@ fn attach(base: &OwnedFd, store: &Store, history: &History, mounter: Mounter) ->
 impl Open {
     fn answer(
         &mut self,
-        request: Request,
+        request: KeeperRequest,
         file: Option<OwnedFd>,
         is_leaving: &dyn Fn() -> bool,
-    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         // A comparison can take long, and stops when its caller has gone.
         let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
-            Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Stop | Request::Close => {
+            KeeperRequest::Open(_) | KeeperRequest::List { .. } | KeeperRequest::Delete { .. } | KeeperRequest::Stop | KeeperRequest::Close => {
                 Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
             }
-            Request::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),
-            Request::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
-            Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths, interrupt)?))),
-            Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes, interrupt)?))),
-            Request::Commit { paths, force, sync, withholds } => {
+            KeeperRequest::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),
+            KeeperRequest::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
+            KeeperRequest::Changes { paths } => Ok((KeeperReply::Done, Some(self.changes(paths, interrupt)?))),
+            KeeperRequest::Diff { paths, max_bytes } => Ok((KeeperReply::Done, Some(self.diff(paths, max_bytes, interrupt)?))),
+            KeeperRequest::Commit { paths, force, sync, withholds } => {
                 self.commit(commit::Options { paths, force, sync, withholds }, is_leaving)
             }
-            Request::Discard { paths } => self.discard(paths, interrupt),
-            Request::Usage => {
+            KeeperRequest::Discard { paths } => self.discard(paths, interrupt),
+            KeeperRequest::Usage => {
                 let used = Checkpoints::usage(&self.store, interrupt).map_err(while_doing("measure the layers"))?;
                 let layers::Usage { bytes, files, layers } = used;
-                Ok((Reply::Used { bytes, files, layers }, None))
+                Ok((KeeperReply::Used { bytes, files, layers }, None))
             }
-            Request::Checkpoint { point, may_seal, max_steps } => {
+            KeeperRequest::Checkpoint { point, may_seal, max_steps } => {
                 self.checkpoint(point, may_seal, max_steps, file, interrupt)
             }
-            Request::Checkpoints => Ok((Reply::Done, Some(listed(&self.checkpoints.points())?))),
-            Request::DeleteCheckpoint { number } => self.delete_checkpoint(number),
-            Request::Fork { may_seal } => self.fork(may_seal, interrupt),
-            Request::Branch { fork } => {
+            KeeperRequest::Checkpoints => Ok((KeeperReply::Done, Some(listed(&self.checkpoints.points())?))),
+            KeeperRequest::DeleteCheckpoint { number } => self.delete_checkpoint(number),
+            KeeperRequest::Fork { may_seal } => self.fork(may_seal, interrupt),
+            KeeperRequest::Branch { fork } => {
                 let copy = self.checkpoints.branch(fork).map_err(while_doing("copy the mounts of the layers"))?;
                 let copy = copy.ok_or_else(|| Failure::System(Errno::INVAL, "open a fork that has ended".into()))?;
-                Ok((Reply::Done, Some(copy)))
+                Ok((KeeperReply::Done, Some(copy)))
             }
-            Request::EndFork { fork } => {
+            KeeperRequest::EndFork { fork } => {
                 self.checkpoints.end_fork(&self.store, fork);
-                Ok((Reply::Done, None))
+                Ok((KeeperReply::Done, None))
             }
-            Request::Prepare { number } => self.prepare(number, interrupt),
-            Request::Switch => self.switch(),
+            KeeperRequest::Prepare { number } => self.prepare(number, interrupt),
+            KeeperRequest::Switch => self.switch(),
         }
     }
 
@@ -292,7 +292,7 @@ impl Open {
         &mut self,
         options: commit::Options,
         is_leaving: &dyn Fn() -> bool,
-    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         // It would be completed here in any case, but its checkpoints would stay.
         self.complete().map_err(while_doing("complete the last commit of the workspace"))?;
         // It changes marks of sealed layers.
@@ -327,10 +327,10 @@ impl Open {
         Ok(match commit.run(options, reached)? {
             commit::Outcome::Committed { applied, skipped } => {
                 let skipped = skipped.into_iter().map(|(path, reason)| Skipped { path, reason: reason.into() });
-                (Reply::Committed { applied }, Some(listed(&skipped.collect::<Vec<_>>())?))
+                (KeeperReply::Committed { applied }, Some(listed(&skipped.collect::<Vec<_>>())?))
             }
-            commit::Outcome::Conflict(paths) => (Reply::Conflict, Some(listed(&paths)?)),
-            commit::Outcome::NoChange(path) => (Reply::NoChange { path }, None),
+            commit::Outcome::Conflict(paths) => (KeeperReply::Conflict, Some(listed(&paths)?)),
+            commit::Outcome::NoChange(path) => (KeeperReply::NoChange { path }, None),
         })
     }
 
@@ -338,13 +338,13 @@ impl Open {
         &self,
         paths: Option<Vec<Vec<u8>>>,
         interrupt: &Interrupt<'_>,
-    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
         let discarded = discard::discard(&self.sides(&merged, &layers, interrupt), paths, &self.staging);
         let reply = match discarded.map_err(|trouble| trouble.while_doing(doing))? {
-            Ok(count) => Reply::Discarded { count },
-            Err(path) => Reply::NoChange { path },
+            Ok(count) => KeeperReply::Discarded { count },
+            Err(path) => KeeperReply::NoChange { path },
         };
         Ok((reply, None))
     }
@@ -374,12 +374,12 @@ impl Open {
         max_steps: u64,
         text: Option<OwnedFd>,
         interrupt: &Interrupt<'_>,
-    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let doing = "make a checkpoint of the workspace";
         let text = text.ok_or_else(|| Failure::System(Errno::INVAL, doing.into()))?;
         let new = New { point, text: &text, max_steps };
         if let Some(point) = self.checkpoints.note(&self.store, &self.base, &new).map_err(while_doing(doing))? {
-            return Ok((Reply::Kept(point), None));
+            return Ok((KeeperReply::Kept(point), None));
         }
         if may_seal {
             let sealed = {
@@ -394,7 +394,7 @@ impl Open {
             };
             self.checkpoints.merge(&self.store, self.mounter);
             if let Some(point) = sealed {
-                return Ok((Reply::Sealed(point), None));
+                return Ok((KeeperReply::Sealed(point), None));
             }
         }
         if new.point.command.is_some() {
@@ -402,14 +402,14 @@ impl Open {
                 let _ = self.checkpoints.end_steps(&self.store);
                 return Err(Failure::System(Errno::MLINK, format!("{doing}, which has too many layers for undo")));
             }
-            return Ok((Reply::NoCheckpoint, None));
+            return Ok((KeeperReply::NoCheckpoint, None));
         }
         let made = self.checkpoints.make(&self.store, &new, interrupt);
-        Ok((Reply::Kept(made.map_err(while_doing(doing))?), None))
+        Ok((KeeperReply::Kept(made.map_err(while_doing(doing))?), None))
     }
 
     /// Begins a fork. Seals the present layer if that is possible, and copies it otherwise.
-    fn fork(&mut self, may_seal: bool, interrupt: &Interrupt<'_>) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn fork(&mut self, may_seal: bool, interrupt: &Interrupt<'_>) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let doing = "fork the workspace";
         let root = self.base.directory(b"").map_err(while_doing(doing))?;
         let root = root.ok_or_else(|| Failure::System(Errno::STALE, doing.into()))?;
@@ -423,31 +423,31 @@ impl Open {
         };
         let stores = [&[self.store.name().to_vec()], self.store.origins()].concat();
         let (mounter, opened, known) = (self.mounter, self.opened, self.known.clone());
-        let origin = in_memory(&Origin { identity, mounter, history, opened, known, stores });
+        let origin = in_memory(&ForkOrigin { identity, mounter, history, opened, known, stores });
         let origin = origin.map_err(while_doing(doing)).inspect_err(|_| {
             self.checkpoints.end_fork(&self.store, fork);
         })?;
-        Ok((Reply::Forked { fork, is_sealed }, Some(origin)))
+        Ok((KeeperReply::Forked { fork, is_sealed }, Some(origin)))
     }
 
-    fn delete_checkpoint(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn delete_checkpoint(&mut self, number: u64) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let deleted = self.checkpoints.delete(&self.store, number);
         let is_deleted = deleted.map_err(while_doing("delete a checkpoint of the workspace"))?;
-        Ok((if is_deleted { Reply::Done } else { Reply::NoCheckpoint }, None))
+        Ok((if is_deleted { KeeperReply::Done } else { KeeperReply::NoCheckpoint }, None))
     }
 
-    fn prepare(&mut self, number: Option<u64>, interrupt: &Interrupt<'_>) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn prepare(&mut self, number: Option<u64>, interrupt: &Interrupt<'_>) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let prepared = self.checkpoints.prepare(&self.store, &self.base, self.mounter, number, interrupt);
         Ok(match prepared.map_err(while_doing("mount a checkpoint of the workspace"))? {
-            Some((point, text)) => (Reply::Kept(point), Some(text)),
-            None => (Reply::NoCheckpoint, None),
+            Some((point, text)) => (KeeperReply::Kept(point), Some(text)),
+            None => (KeeperReply::NoCheckpoint, None),
         })
     }
 
-    fn switch(&mut self) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn switch(&mut self) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let mount = self.checkpoints.switch(&self.store).map_err(while_doing("use the mount of a checkpoint"))?;
         *locked(&self.mount) = mount;
-        Ok((Reply::Done, None))
+        Ok((KeeperReply::Done, None))
     }
 
     /// What programs see, and the layers.

@@ -285,7 +285,7 @@ pub fn mount(place: &OwnedFd, stack: &[Number], base: &OwnedFd, mounter: Mounter
     let work = open_directory(&directory, WORK)?;
     removal::empty(&work)?;
     let upper = open_directory(&directory, UPPER)?;
-    let layers = overlay::Layers {
+    let layers = overlay::OverlayLayers {
         base: base.as_fd(),
         sealed: sealed.iter().map(AsFd::as_fd).collect(),
         upper: upper.as_fd(),

@@ -37,7 +37,7 @@ struct Renamed {
 type Place = Rc<Renamed>;
 
 /// A directory to be merged.
-struct Pending {
+struct UnmergedDirectory {
     /// Its number in [`Directories`].
     number: usize,
     /// The layers that have it, and where; the newest first.
@@ -85,8 +85,8 @@ pub fn merge(layers: &[Tree], to: &Tree, marks: &str, interrupt: &dyn Fn() -> Re
     let found = everywhere.iter().map(|(layer, _)| sources[*layer].directory(b"")?.ok_or(Errno::STALE));
     let metadata = found.map(|root| Metadata::with_marks(&root?, b".")).collect::<Result<Vec<_>>>()?;
     directories.add(None, Vec::new(), joined(&metadata, marks)?);
-    let mut pending = vec![Pending { number: 0, parts: everywhere, below: Some(root) }];
-    while let Some(Pending { number, parts, below }) = pending.pop() {
+    let mut pending = vec![UnmergedDirectory { number: 0, parts: everywhere, below: Some(root) }];
+    while let Some(UnmergedDirectory { number, parts, below }) = pending.pop() {
         let target = targets.directory(&directories.path_of(number))?.ok_or(Errno::STALE)?;
         let path_at = |place: &Place| match directories.path_below(place.number, number) {
             below if below.is_empty() => place.path.clone(),
@@ -107,7 +107,7 @@ pub fn merge(layers: &[Tree], to: &Tree, marks: &str, interrupt: &dyn Fn() -> Re
                 mkdirat(&target, &name[..], Mode::RWXU)?;
                 let Child { parts, below, metadata } = parent.find(&name, directories.next())?;
                 let number = directories.add(Some(number), name, metadata);
-                pending.push(Pending { number, parts, below });
+                pending.push(UnmergedDirectory { number, parts, below });
             } else {
                 if parent.below.is_none() && is_whiteout(source, &name, &kind, marks)? {
                     continue;
@@ -137,7 +137,7 @@ enum Next {
 }
 
 /// The kernel's search for a directory through the layers (`ovl_lookup`).
-struct Search<'a> {
+struct LayerSearch<'a> {
     marks: &'a str,
     next: Next,
     /// What was found hides the layers below.
@@ -147,7 +147,7 @@ struct Search<'a> {
 /// A directory of a layer, with its marks.
 type Found = (OwnedFd, Metadata);
 
-impl Search<'_> {
+impl LayerSearch<'_> {
     /// Looks for a name in a directory, on the way of [`Next::Path`] between `before` and `after`.
     fn look(&mut self, directory: &OwnedFd, name: &[u8], before: &[u8], after: &[u8]) -> Result<Option<Found>> {
         let Some(found) = status(Some(directory), name)? else { return Ok(None) };
@@ -211,7 +211,7 @@ impl Parent<'_> {
     /// Finds a directory in this one as the kernel does: an absolute redirect leads to all layers below, another one to those
     /// that have this directory. `number` is that of the directory.
     fn find(&self, name: &[u8], number: usize) -> Result<Child> {
-        let mut search = Search { marks: self.marks, next: Next::Name(name.to_vec()), hides: false };
+        let mut search = LayerSearch { marks: self.marks, next: Next::Name(name.to_vec()), hides: false };
         let (mut parts, mut found) = (Vec::new(), Vec::new());
         for (layer, tree) in self.layers.iter().enumerate() {
             let part = self.parts.iter().find(|part| part.layer == layer);

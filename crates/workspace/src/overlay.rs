@@ -1,6 +1,6 @@
 //! The overlay mount of a workspace.
 //!
-//! Layers are named by descriptors (`/proc/self/fd/N`), which works on every kernel, with any path. The mount is
+//! OverlayLayers are named by descriptors (`/proc/self/fd/N`), which works on every kernel, with any path. The mount is
 //! `volatile`: otherwise the kernel syncs each file when it copies it up, which takes 20 times as long.
 
 use crate::tree::open_directory;
@@ -46,7 +46,7 @@ impl Mounter {
 }
 
 /// The directories of a mount. All of them were opened in the present mount namespace.
-pub struct Layers<'a> {
+pub struct OverlayLayers<'a> {
     /// The real directory.
     pub base: BorrowedFd<'a>,
     /// Sealed layers above it; the newest first.
@@ -116,7 +116,7 @@ impl Drop for Mount {
 /// # Errors
 /// Those of mount(2): `EINVAL` if the upper layer is on a file system that cannot hold one, `EPERM` without the right to mount.
 /// `ENFILE` for too many layers.
-pub fn attach(parent: &OwnedFd, name: &[u8], layers: &Layers<'_>, mounter: Mounter) -> Result<Mount> {
+pub fn attach(parent: &OwnedFd, name: &[u8], layers: &OverlayLayers<'_>, mounter: Mounter) -> Result<Mount> {
     if layers.sealed.len() >= MAX_LOWERS {
         return Err(Errno::NFILE);
     }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::layers;
-use crate::store::{Store, Stores};
+use crate::store::{BlockStore, Stores};
 use crate::tree::{file_type, names, open_directory, status};
 use crate::{opening, removal};
 use nacre_protocol::workspace::{Offer, Storage};
@@ -27,7 +27,7 @@ pub fn probe(directory: &Path) -> Offer {
 }
 
 fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
-    let place = Place::create(directory)?;
+    let place = ProbeDirectory::create(directory)?;
     let found = try_out(&place).map_err(|failure| match failure {
         Failure::System(errno, doing) => format!("cannot {doing}: {errno}"),
         Failure::Unsupported(reason) | Failure::TooLarge(reason) | Failure::InUse(reason) | Failure::Lost(reason) => {
@@ -39,10 +39,10 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
     found
 }
 
-fn try_out(place: &Place) -> std::result::Result<(bool, bool), Failure> {
+fn try_out(place: &ProbeDirectory) -> std::result::Result<(bool, bool), Failure> {
     let mounter = opening::enter_namespaces()?;
     let real = opening::open_real(&place.path.join("real"))?;
-    let store = Store::create(&Stores { path: &place.path, are_temporary: false }, b"store", Storage::Disk)?;
+    let store = BlockStore::create(&Stores { path: &place.path, are_temporary: false }, b"store", Storage::Disk)?;
     let layer = store.layers().create(&real).map_err(while_doing("create a layer"))?;
     let mount = layers::mount(store.layers().place(), &[layer], &real, mounter).map_err(opening::cannot_mount)?;
     let renames = renameat(mount.root(), "directory", mount.root(), "renamed").is_ok();
@@ -59,13 +59,13 @@ fn clones(directory: &OwnedFd) -> Result<bool> {
 }
 
 /// A directory that is removed at the end.
-struct Place {
+struct ProbeDirectory {
     parent: OwnedFd,
     name: String,
     path: std::path::PathBuf,
 }
 
-impl Place {
+impl ProbeDirectory {
     fn create(directory: &Path) -> std::result::Result<Self, String> {
         const PRIVATE: RawMode = 0o700;
         // A process that was killed has left its directory behind, and another one may get its number.
@@ -129,7 +129,7 @@ mod tests {
         for name in ["nacre-probe-1", "other"] {
             std::fs::File::open(at(name)).unwrap().set_modified(UNIX_EPOCH).unwrap();
         }
-        let place = Place::create(directory.path()).unwrap();
+        let place = ProbeDirectory::create(directory.path()).unwrap();
         assert!(place.path.join("real/directory").exists() && at("nacre-probe-2").exists() && at("other").exists());
         assert!(!at("nacre-probe-1").exists());
         place.remove();

@@ -3,10 +3,10 @@
 use crate::changes::Sides;
 use crate::known::Known;
 use crate::metadata::attributes;
-use crate::overlay::{self, Layers, Mounter};
+use crate::overlay::{self, OverlayLayers, Mounter};
 use crate::selection::Selection;
 use crate::tree::{Tree, file_type, join, names, open_directory, open_file, status};
-use nacre_protocol::workspace::Change;
+use nacre_protocol::workspace::WorkspaceChange;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -93,7 +93,7 @@ impl Workspace {
         let base = open(&self.path());
         let sealed = made[1..].iter().map(|(upper, _)| upper.as_fd()).collect();
         let (upper, work) = &made[0];
-        let stack = Layers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
+        let stack = OverlayLayers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
         let merged = overlay::attach(&parent, b"real", &stack, self.mounter).unwrap().keep();
         let layers = made.into_iter().map(|(upper, _)| Tree::new(upper)).collect();
         Mounted { merged, base, layers, mounter: self.mounter }
@@ -114,7 +114,7 @@ impl Workspace {
         let (upper, work) = (of(*live, "upper"), of(*live, "work"));
         crate::removal::empty(&work).unwrap();
         let sealed = sealed.iter().map(AsFd::as_fd).collect();
-        let layers = Layers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
+        let layers = OverlayLayers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
         overlay::attach(&parent, b"real", &layers, self.mounter).unwrap().keep()
     }
 
@@ -144,13 +144,13 @@ impl Mounted {
         })
     }
 
-    pub fn changes_of(&self, selection: &Selection) -> Vec<Change> {
+    pub fn changes_of(&self, selection: &Selection) -> Vec<WorkspaceChange> {
         self.compare(|sides| sides.changes(selection).unwrap())
     }
 
     /// The changes, one word and a path each.
     pub fn changes(&self) -> Vec<String> {
-        let text = |change: &Change| {
+        let text = |change: &WorkspaceChange| {
             let path = String::from_utf8_lossy(&change.path).into_owned();
             format!("{:?} {path}", change.difference).to_lowercase()
         };

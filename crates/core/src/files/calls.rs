@@ -3,11 +3,11 @@
 use super::failure::error;
 use super::helper::{Access, Connection};
 use super::placed::{Found, Placed, joined};
-use super::reader::Reader;
+use super::reader::FileReader;
 use super::watcher::Watcher;
 use super::writer::Writer;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply, Socket};
+use nacre_protocol::files::{Call, ListedEntry, MAX_ENTRIES, MAX_PATH_BYTES, FilesReply, Socket};
 use std::os::fd::OwnedFd;
 
 /// The result of a call. `None`: the helper had exited before, and the call can be repeated with another helper.
@@ -30,7 +30,7 @@ impl Access {
     pub async fn change(&self, call: Call) -> Sent<()> {
         let Some(connection) = self.call(call).await? else { return Ok(None) };
         match connection.reply().await? {
-            (Reply::Done, _) => Ok(Some(())),
+            (FilesReply::Done, _) => Ok(Some(())),
             _ => Err(connection.confused()),
         }
     }
@@ -39,7 +39,7 @@ impl Access {
     pub async fn stat(&self, path: Vec<u8>, follow: bool) -> Sent<Found> {
         let Some(connection) = self.call(Call::Stat { path: path.clone(), follow }).await? else { return Ok(None) };
         match connection.reply().await? {
-            (Reply::Found(found), _) => Ok(Some(found.map(|info| Placed { path, info }))),
+            (FilesReply::Found(found), _) => Ok(Some(found.map(|info| Placed { path, info }))),
             _ => Err(connection.confused()),
         }
     }
@@ -50,26 +50,26 @@ impl Access {
         let Some(connection) = self.call(Call::List { path: path.clone(), depth, most }).await? else {
             return Ok(None);
         };
-        let mut found: Vec<Entry> = Vec::new();
+        let mut found: Vec<ListedEntry> = Vec::new();
         loop {
             match connection.reply().await? {
-                (Reply::Entries(entries), _) if found.len() + entries.len() <= most => found.extend(entries),
-                (Reply::Done, _) => break,
+                (FilesReply::Entries(entries), _) if found.len() + entries.len() <= most => found.extend(entries),
+                (FilesReply::Done, _) => break,
                 _ => return Err(connection.confused()),
             }
         }
         let sorted = crate::blocking::blocking(move || {
             found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-            Ok(found.into_iter().map(|Entry { path: own, info }| Placed { path: joined(&path, &own), info }).collect())
+            Ok(found.into_iter().map(|ListedEntry { path: own, info }| Placed { path: joined(&path, &own), info }).collect())
         });
         sorted.await.map(Some)
     }
 
     /// Opens a file for reading.
-    pub async fn read(&self, path: Vec<u8>) -> Sent<Reader> {
+    pub async fn read(&self, path: Vec<u8>) -> Sent<FileReader> {
         let Some(connection) = self.call(Call::Read { path: path.clone() }).await? else { return Ok(None) };
         match connection.reply().await? {
-            (Reply::Opened(info), Some(file)) => Ok(Some(Reader::new(file, Placed { path, info }))),
+            (FilesReply::Opened(info), Some(file)) => Ok(Some(FileReader::new(file, Placed { path, info }))),
             _ => Err(connection.confused()),
         }
     }
@@ -80,7 +80,7 @@ impl Access {
             return Ok(None);
         };
         match connection.reply().await? {
-            (Reply::Opened(_), Some(file)) => Ok(Some(Writer::new(connection, file, path))),
+            (FilesReply::Opened(_), Some(file)) => Ok(Some(Writer::new(connection, file, path))),
             _ => Err(connection.confused()),
         }
     }
@@ -89,7 +89,7 @@ impl Access {
     pub async fn socket(&self, socket: Socket) -> Sent<OwnedFd> {
         let Some(connection) = self.call(Call::Socket(socket)).await? else { return Ok(None) };
         match connection.reply().await? {
-            (Reply::Socket, Some(socket)) => Ok(Some(socket)),
+            (FilesReply::Socket, Some(socket)) => Ok(Some(socket)),
             _ => Err(connection.confused()),
         }
     }
@@ -104,7 +104,7 @@ impl Access {
     pub(super) async fn start_watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Connection> {
         let Some(connection) = self.call(Call::Watch { path, recursive }).await? else { return Ok(None) };
         match connection.reply().await? {
-            (Reply::Done, _) => Ok(Some(connection)),
+            (FilesReply::Done, _) => Ok(Some(connection)),
             _ => Err(connection.confused()),
         }
     }

@@ -3,8 +3,8 @@
 use super::failure::error_of;
 use super::places::{Place, Places};
 use crate::error::{Code, Error};
-use crate::link::{Link, Message};
-use nacre_protocol::files::{Call, Finish, Reply, Request};
+use crate::link::{Link, LinkMessage};
+use nacre_protocol::files::{Call, Finish, FilesReply, FilesRequest};
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -100,8 +100,8 @@ impl Access {
         };
         let write = matches!(call, Call::Write { .. }).then(|| Arc::clone(&self.helper.writes));
         let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
-        let request = Request { cwd, call, is_rooted: self.is_rooted };
-        let opened = Link::pair().and_then(|(ours, theirs)| Ok((ours, Message::of(&request, vec![theirs.into()])?)));
+        let request = FilesRequest { cwd, call, is_rooted: self.is_rooted };
+        let opened = Link::pair().and_then(|(ours, theirs)| Ok((ours, LinkMessage::of(&request, vec![theirs.into()])?)));
         let (connection, message) =
             opened.map_err(|error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}")))?;
         link.post(message);
@@ -113,7 +113,7 @@ impl Access {
 
 /// The host's end of the connection of one call. Dropping it cancels the call.
 pub struct Connection {
-    link: Link<Reply>,
+    link: Link<FilesReply>,
     helper: Arc<Helper>,
     /// The place of a watch or write in the helper.
     _place: Option<Place>,
@@ -123,9 +123,9 @@ pub struct Connection {
 
 impl Connection {
     /// Receives the next message and its descriptor; a failure is an error. Cancel-safe.
-    pub(super) async fn reply(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
+    pub(super) async fn reply(&self) -> Result<(FilesReply, Option<OwnedFd>), Error> {
         match self.link.receive().await {
-            Ok(Some((Reply::Failed(failure), _))) => Err(error_of(&failure)),
+            Ok(Some((FilesReply::Failed(failure), _))) => Err(error_of(&failure)),
             Ok(Some((reply, descriptors))) => Ok((reply, descriptors.into_iter().next())),
             Ok(None) | Err(_) => Err(self.helper.lost()),
         }
@@ -138,7 +138,7 @@ impl Connection {
 
     /// Commits or reverts a write.
     pub(super) fn finish(&self, finish: Finish) -> Result<(), Error> {
-        let posted = Message::of(&finish, Vec::new()).map(|message| self.link.post(message));
+        let posted = LinkMessage::of(&finish, Vec::new()).map(|message| self.link.post(message));
         if posted.is_err() || self.link.has_lost() { Err(self.helper.lost()) } else { Ok(()) }
     }
 }

@@ -20,8 +20,8 @@ mod writer;
 
 pub use attributes::Attributes;
 pub use helper::{Access, Helper};
-pub use nacre_protocol::files::{Call as FileCall, Change, Kind};
+pub use nacre_protocol::files::{Call as FileCall, FileChange, Kind};
 pub use placed::{Found, Placed};
-pub use reader::Reader;
+pub use reader::FileReader;
 pub use watcher::{Seen, Watcher};
 pub use writer::Writer;

@@ -13,13 +13,13 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 /// See the module.
-pub struct Reader {
+pub struct FileReader {
     file: Arc<File>,
     /// The file at the time it was opened.
     pub opened: Placed,
 }
 
-impl Reader {
+impl FileReader {
     pub(super) fn new(file: OwnedFd, opened: Placed) -> Self {
         Self { file: Arc::new(file.into()), opened }
     }

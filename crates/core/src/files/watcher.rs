@@ -6,13 +6,13 @@
 use super::helper::{Access, Connection};
 use super::placed::joined;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{Change, Event, Reply};
+use nacre_protocol::files::{FileChange, Event, FilesReply};
 use tokio::sync::{Mutex, watch};
 
 /// A change of a path.
 pub struct Seen {
     /// The kind of change.
-    pub change: Change,
+    pub change: FileChange,
     /// The watched path as given, or below it.
     pub path: Vec<u8>,
     /// The path before a rename.
@@ -24,10 +24,10 @@ pub struct Watcher {
     access: Access,
     path: Vec<u8>,
     recursive: bool,
-    running: Mutex<Running>,
+    running: Mutex<RunningWatch>,
 }
 
-struct Running {
+struct RunningWatch {
     /// `None` while it is to be started again.
     connection: Option<Connection>,
     remounts: watch::Receiver<u64>,
@@ -41,20 +41,20 @@ impl Watcher {
         connection: Connection,
         remounts: watch::Receiver<u64>,
     ) -> Self {
-        let running = Mutex::new(Running { connection: Some(connection), remounts });
+        let running = Mutex::new(RunningWatch { connection: Some(connection), remounts });
         Self { access, path, recursive, running }
     }
 
     /// Waits for the next changes. Empty when the watched file no longer exists. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Seen>, Error> {
         let mut running = self.running.lock().await;
-        let Running { connection, remounts } = &mut *running;
+        let RunningWatch { connection, remounts } = &mut *running;
         if let Some(living) = connection {
             tokio::select! {
                 biased;
                 reply = living.reply() => return match reply? {
-                    (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),
-                    (Reply::Done, _) => Ok(Vec::new()),
+                    (FilesReply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),
+                    (FilesReply::Done, _) => Ok(Vec::new()),
                     _ => Err(living.confused()),
                 },
                 Ok(()) = remounts.changed() => {}
@@ -67,7 +67,7 @@ impl Watcher {
             started => {
                 let started = started?;
                 *connection = Some(started.ok_or_else(|| self.access.helper.lost())?);
-                Ok(vec![Seen { change: Change::Overflow, path: self.path.clone(), old_path: None }])
+                Ok(vec![Seen { change: FileChange::Overflow, path: self.path.clone(), old_path: None }])
             }
         }
     }

@@ -6,16 +6,16 @@ use super::helper::Connection;
 use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::Error;
-use nacre_protocol::files::{Finish, Reply};
+use nacre_protocol::files::{Finish, FilesReply};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
-pub struct Writer(Arc<Open>);
+pub struct Writer(Arc<OpenFile>);
 
-struct Open {
+struct OpenFile {
     // Dropped first, so that no write is in progress when the helper reverts.
     file: File,
     connection: Connection,
@@ -26,7 +26,7 @@ struct Open {
 
 impl Writer {
     pub(super) fn new(connection: Connection, file: OwnedFd, path: Vec<u8>) -> Self {
-        Self(Arc::new(Open { file: file.into(), connection, path, spare: Mutex::default() }))
+        Self(Arc::new(OpenFile { file: file.into(), connection, path, spare: Mutex::default() }))
     }
 
     /// Copies a chunk into a buffer to write.
@@ -61,7 +61,7 @@ impl Writer {
         let connection = &self.0.connection;
         connection.finish(Finish::Commit)?;
         match connection.reply().await? {
-            (Reply::Found(Some(info)), _) => Ok(Placed { path: self.0.path.clone(), info }),
+            (FilesReply::Found(Some(info)), _) => Ok(Placed { path: self.0.path.clone(), info }),
             _ => Err(connection.confused()),
         }
     }

@@ -30,7 +30,7 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
     let (watched, meta) = job.blocking(move |job| Ok((watch(job, cursor.is_some()), job.meta()?))).await?;
     let changes = watched.and_then(|inotify| Some(Changes(sys::watch(Watched(inotify)).ok()?)));
     let supervisor = meta.and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
-    let mut supervisor = Supervisor { watched: supervisor.and_then(|fd| sys::watch(fd).ok()), has_ended: false };
+    let mut supervisor = FollowedSupervisor { watched: supervisor.and_then(|fd| sys::watch(fd).ok()), has_ended: false };
     while !has_news(job, cursor).await? {
         // Nothing reports when the guard of a killed supervisor has ended the rest.
         let is_blind = changes.is_none() || supervisor.has_ended;
@@ -88,12 +88,12 @@ async fn changed(changes: Option<&Changes>) {
 }
 
 /// The process with the supervisor's pid. In another pid namespace, it may be a stranger.
-struct Supervisor {
+struct FollowedSupervisor {
     watched: Option<AsyncFd<OwnedFd>>,
     has_ended: bool,
 }
 
-impl Supervisor {
+impl FollowedSupervisor {
     /// Resolves once, when the process has exited.
     async fn ended(&mut self) {
         let Some(fd) = &self.watched else { return std::future::pending().await };
@@ -112,7 +112,7 @@ mod tests {
     async fn the_end_of_a_process_wakes_a_follower_only_once() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let fd = pidfd::open(Pid::new(child.id() as i32).unwrap()).unwrap();
-        let mut supervisor = Supervisor { watched: Some(sys::watch(fd).unwrap()), has_ended: false };
+        let mut supervisor = FollowedSupervisor { watched: Some(sys::watch(fd).unwrap()), has_ended: false };
         child.wait().unwrap();
         supervisor.ended().await;
         let again = tokio::time::timeout(Duration::from_millis(50), supervisor.ended());

@@ -1,9 +1,9 @@
 //! Lists all jobs of a root.
 
-use super::status::{Status, status};
-use super::store::{Job, Store};
+use super::status::{JobStatus, status};
+use super::store::{Job, BlockStore};
 use crate::error::{Code, Error};
-use crate::private_directory::Refused;
+use crate::private_directory::RefusedDirectory;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::{layout, leftover};
 use std::fs;
@@ -14,12 +14,12 @@ use std::io;
 ///
 /// # Errors
 /// `STATE_DIR_UNAVAILABLE`; `ENGINE_ERROR` if a job cannot be looked up, since a list without it would be wrong.
-pub fn list(store: &Store) -> Result<Vec<(Meta, Status)>, Error> {
-    let mut found: Vec<(Meta, Status)> = Vec::new();
+pub fn list(store: &BlockStore) -> Result<Vec<(Meta, JobStatus)>, Error> {
+    let mut found: Vec<(Meta, JobStatus)> = Vec::new();
     if !store.exists()? {
         return Ok(found);
     }
-    let unreadable = |error: io::Error| store.refused(&Refused::Io(error));
+    let unreadable = |error: io::Error| store.refused(&RefusedDirectory::Io(error));
     for entry in fs::read_dir(store.root()).map_err(unreadable)? {
         let Ok(name) = entry.map_err(unreadable)?.file_name().into_string() else { continue };
         if layout::is_unfinished(&name) {
@@ -41,7 +41,7 @@ pub fn list(store: &Store) -> Result<Vec<(Meta, Status)>, Error> {
 ///
 /// # Errors
 /// `ENGINE_ERROR` if it cannot be looked up.
-pub fn attach(job: &Job) -> Result<Option<(Meta, Status)>, Error> {
+pub fn attach(job: &Job) -> Result<Option<(Meta, JobStatus)>, Error> {
     let look = || -> Result<_, Error> {
         let Some(meta) = job.meta()? else { return Ok(None) };
         Ok(Some((meta, status(job)?)))

@@ -20,5 +20,5 @@ mod start;
 pub mod status;
 mod store;
 
-pub use start::{Launch, NewJob};
-pub use store::{Job, Store};
+pub use start::{JobLaunch, NewJob};
+pub use store::{Job, BlockStore};

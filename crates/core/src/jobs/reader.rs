@@ -3,7 +3,7 @@
 //! The status is read before the file. If no process of the job is left and a slice reaches the end of the file, no more
 //! output follows. In the other order, output printed in between could be missed.
 
-use super::status::{Status, status};
+use super::status::{JobStatus, status};
 use super::store::Job;
 use crate::error::Error;
 use crate::sys;
@@ -15,7 +15,7 @@ use std::io;
 /// A part of the output.
 pub struct Slice {
     /// The status from before the read.
-    pub status: Status,
+    pub status: JobStatus,
     /// The bytes from the cursor on.
     pub bytes: Vec<u8>,
     /// True if no output follows.

@@ -1,8 +1,8 @@
 //! Removes a job's directory.
 
 use super::cancel;
-use super::status::{Record, State, Status, status};
-use super::store::{Job, Store, unknown};
+use super::status::{Record, JobState, JobStatus, status};
+use super::store::{Job, BlockStore, unknown};
 use crate::error::{Code, Error};
 use nacre_containment::job::record::Reason;
 use nacre_containment::job::{layout, leftover, lock};
@@ -21,12 +21,12 @@ const BUSY: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, `JOB_RUNNING`, `STATE_DIR_UNAVAILABLE`; `ENGINE_ERROR` if it cannot be looked up.
-pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
+pub async fn remove(store: &BlockStore, job: &Job) -> Result<(), Error> {
     let give_up = Instant::now() + LEAVING;
     loop {
         match job.blocking(life).await? {
-            Life::Over => break,
-            Life::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
+            RemovedLife::Over => break,
+            RemovedLife::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
             _ => return Err(running(job)),
         }
     }
@@ -53,7 +53,7 @@ fn running(job: &Job) -> Error {
 /// The race with another removal and a start of the same id: the path may lead to the new job. So removals take turns by
 /// the lock of the root, and each first checks that the directory which it has opened is still in its place. Only a
 /// removal takes it from there. The deletion uses the open directory.
-fn delete(store: &Store, job: &Job) -> Result<(), Error> {
+fn delete(store: &BlockStore, job: &Job) -> Result<(), Error> {
     let failed = |error: io::Error| {
         let message = format!("the directory of job '{}' in jobsRoot cannot be removed: {error}", job.id);
         Error::new(Code::StateDirUnavailable, message)
@@ -80,7 +80,7 @@ fn delete(store: &Store, job: &Job) -> Result<(), Error> {
 }
 
 /// The state of a job, as far as its removal depends on it.
-enum Life {
+enum RemovedLife {
     Running,
     /// The remaining processes are being killed.
     Ending,
@@ -89,19 +89,19 @@ enum Life {
 
 /// The state of a job. A directory without a job can be removed too, unless something holds its lock. What cannot be
 /// looked up may be running.
-fn life(job: &Job) -> Result<Life, Error> {
+fn life(job: &Job) -> Result<RemovedLife, Error> {
     Ok(match status(job) {
-        Ok(status) if !status.alive => Life::Over,
-        Ok(status) if is_being_ended(&status) => Life::Ending,
-        Ok(_) => Life::Running,
+        Ok(status) if !status.alive => RemovedLife::Over,
+        Ok(status) if is_being_ended(&status) => RemovedLife::Ending,
+        Ok(_) => RemovedLife::Running,
         Err(error) if error.code != Code::JobNotFound => return Err(error),
-        Err(_) if lock::is_held(&job.directory).map_err(|error| unknown(&job.id, &error))? => Life::Running,
-        Err(_) => Life::Over,
+        Err(_) if lock::is_held(&job.directory).map_err(|error| unknown(&job.id, &error))? => RemovedLife::Running,
+        Err(_) => RemovedLife::Over,
     })
 }
 
 /// Whether the remaining processes are being killed. Background processes of an exited command are not.
-fn is_being_ended(status: &Status) -> bool {
-    let State::Exited(Record { end: Some(end), .. }) = &status.state else { return false };
+fn is_being_ended(status: &JobStatus) -> bool {
+    let JobState::Exited(Record { end: Some(end), .. }) = &status.state else { return false };
     !matches!(end.reason, Reason::Exit | Reason::Signal)
 }

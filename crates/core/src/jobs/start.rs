@@ -4,7 +4,7 @@
 //! creates the job.
 
 use super::orphan;
-use super::store::Store;
+use super::store::BlockStore;
 use crate::error::{Code, Error};
 use crate::limits::{Enforcement, Limits};
 use crate::sys;
@@ -14,7 +14,7 @@ use crate::variables::changed;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::{layout, lock};
 use nacre_protocol::confinement::Confinement;
-use nacre_protocol::job::{Answer, Program, Refusal, Request};
+use nacre_protocol::job::{Answer, JobProgram, JobRefusal, JobRequest};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, Write};
@@ -24,7 +24,7 @@ use std::process::Stdio;
 use tokio::runtime::Handle;
 
 /// The settings that a job inherits from its sandbox.
-pub struct Launch {
+pub struct JobLaunch {
     /// The supervisor executable.
     pub supervisor: PathBuf,
     /// Path of bash.
@@ -48,7 +48,7 @@ pub struct NewJob {
     /// The job's id.
     pub id: String,
     /// The command.
-    pub program: Program,
+    pub program: JobProgram,
     /// The command as displayed.
     pub command: String,
     /// Replaces the sandbox's directory; absolute.
@@ -67,13 +67,13 @@ pub struct NewJob {
     pub stdin: Option<Vec<u8>>,
 }
 
-impl Store {
+impl BlockStore {
     /// Starts a job. Returns when its command may execute.
     ///
     /// # Errors
     /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an
     /// error, nothing runs and no directory remains.
-    pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
+    pub fn start(&self, new: NewJob, launch: JobLaunch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
             Error::new(Code::SpawnFailed, format!("the job's supervisor cannot be started: {error}"))
@@ -110,14 +110,14 @@ impl Store {
     }
 }
 
-fn code_of(kind: Refusal) -> Code {
+fn code_of(kind: JobRefusal) -> Code {
     match kind {
-        Refusal::Exists => Code::JobAlreadyExists,
-        Refusal::Cwd => Code::CwdNotFound,
-        Refusal::Isolation => Code::IsolationUnsupported,
-        Refusal::Limit => Code::LimitUnsupported,
-        Refusal::Directory => Code::StateDirUnavailable,
-        Refusal::Spawn => Code::SpawnFailed,
+        JobRefusal::Exists => Code::JobAlreadyExists,
+        JobRefusal::Cwd => Code::CwdNotFound,
+        JobRefusal::Isolation => Code::IsolationUnsupported,
+        JobRefusal::Limit => Code::LimitUnsupported,
+        JobRefusal::Directory => Code::StateDirUnavailable,
+        JobRefusal::Spawn => Code::SpawnFailed,
     }
 }
 
@@ -145,8 +145,8 @@ fn ask(
     Ok(serde_json::from_slice(&line).ok())
 }
 
-fn request(store: &Store, new: NewJob, launch: Launch) -> Request {
-    Request {
+fn request(store: &BlockStore, new: NewJob, launch: JobLaunch) -> JobRequest {
+    JobRequest {
         root: store.root().into(),
         id: new.id,
         program: new.program,

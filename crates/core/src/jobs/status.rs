@@ -27,7 +27,7 @@ pub struct Record {
 
 /// Whether the supervisor, or the guard of a killed one, is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum JobLife {
     /// It is running.
     Alive,
     /// The supervisor was killed.
@@ -38,28 +38,28 @@ pub enum Life {
 
 /// The state of a job according to its directory and /proc.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct JobStatus {
     /// The current stage.
-    pub state: State,
+    pub state: JobState,
     /// True while any process of the job runs, including background processes that the command left behind.
     pub alive: bool,
 }
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum JobState {
     /// The command is running.
     Running,
     /// The command has ended.
     Exited(Record),
     /// The supervisor died without writing a record.
-    Crashed(Life),
+    Crashed(JobLife),
 }
 
-impl Status {
+impl JobStatus {
     /// True when the command itself has ended.
     pub fn is_over(&self) -> bool {
-        self.state != State::Running
+        self.state != JobState::Running
     }
 }
 
@@ -68,16 +68,16 @@ impl Status {
 /// # Errors
 /// `JOB_NOT_FOUND` for a directory whose start did not finish, for a job that is removed meanwhile, and if another kind
 /// of file is in place of a job file; `ENGINE_ERROR` if anything cannot be read.
-pub fn status(job: &Job) -> Result<Status, Error> {
+pub fn status(job: &Job) -> Result<JobStatus, Error> {
     let found = look(job)?;
     job.still_there()?;
     Ok(found)
 }
 
-fn look(job: &Job) -> Result<Status, Error> {
+fn look(job: &Job) -> Result<JobStatus, Error> {
     let first = read_record(job)?;
     if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
-        return Ok(Status { state: State::Exited(record.clone()), alive: false });
+        return Ok(JobStatus { state: JobState::Exited(record.clone()), alive: false });
     }
     let meta = job.meta()?;
     let has_meta = || file::stat(&job.directory, META).map_err(|reason| job.unreadable(META, &reason));
@@ -90,16 +90,16 @@ fn look(job: &Job) -> Result<Status, Error> {
 
 fn decide(
     first: Option<Record>,
-    life: Life,
+    life: JobLife,
     second: impl FnOnce() -> Result<Option<Record>, Error>,
-) -> Result<Status, Error> {
-    let alive = life == Life::Alive;
+) -> Result<JobStatus, Error> {
+    let alive = life == JobLife::Alive;
     let state = match first {
-        Some(record) => State::Exited(record),
-        None if alive => State::Running,
-        None => second()?.map_or(State::Crashed(life), State::Exited),
+        Some(record) => JobState::Exited(record),
+        None if alive => JobState::Running,
+        None => second()?.map_or(JobState::Crashed(life), JobState::Exited),
     };
-    Ok(Status { state, alive })
+    Ok(JobStatus { state, alive })
 }
 
 /// Reads `exit` and `end.json`. An `exit` without a number is still being written, by a program that does not rename.
@@ -117,13 +117,13 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
 ///
 /// # Errors
 /// Nothing is known, for example because this process has no descriptor left.
-fn life(job: &Job, meta: Option<&Meta>) -> io::Result<Life> {
+fn life(job: &Job, meta: Option<&Meta>) -> io::Result<JobLife> {
     let is_alive = match meta.map(|meta| (meta, meta.own.as_ref())) {
-        Some((_, Some(own))) if !own.is_of_this_boot()? => return Ok(Life::Rebooted),
+        Some((_, Some(own))) if !own.is_of_this_boot()? => return Ok(JobLife::Rebooted),
         Some((meta, None)) => foreign::is_alive(meta, &job.directory)?,
         Some((_, Some(_))) | None => lock::is_held(&job.directory)?,
     };
-    Ok(if is_alive { Life::Alive } else { Life::Died })
+    Ok(if is_alive { JobLife::Alive } else { JobLife::Died })
 }
 
 #[cfg(test)]
@@ -137,18 +137,18 @@ mod tests {
 
     #[test]
     fn an_end_between_the_two_looks_is_no_crash() {
-        let ended = decide(None, Life::Died, || Ok(Some(record(3)))).unwrap();
-        assert_eq!(ended, Status { state: State::Exited(record(3)), alive: false });
-        assert_eq!(decide(None, Life::Died, || Ok(None)).unwrap().state, State::Crashed(Life::Died));
-        assert_eq!(decide(None, Life::Rebooted, || Ok(None)).unwrap().state, State::Crashed(Life::Rebooted));
+        let ended = decide(None, JobLife::Died, || Ok(Some(record(3)))).unwrap();
+        assert_eq!(ended, JobStatus { state: JobState::Exited(record(3)), alive: false });
+        assert_eq!(decide(None, JobLife::Died, || Ok(None)).unwrap().state, JobState::Crashed(JobLife::Died));
+        assert_eq!(decide(None, JobLife::Rebooted, || Ok(None)).unwrap().state, JobState::Crashed(JobLife::Rebooted));
     }
 
     #[test]
     fn a_live_job_is_not_asked_twice_and_what_it_left_behind_counts_as_alive() {
-        let running = decide(None, Life::Alive, || panic!("not needed")).unwrap();
-        assert_eq!(running, Status { state: State::Running, alive: true });
-        let left = decide(Some(record(0)), Life::Alive, || panic!("not needed")).unwrap();
-        assert_eq!(left, Status { state: State::Exited(record(0)), alive: true });
+        let running = decide(None, JobLife::Alive, || panic!("not needed")).unwrap();
+        assert_eq!(running, JobStatus { state: JobState::Running, alive: true });
+        let left = decide(Some(record(0)), JobLife::Alive, || panic!("not needed")).unwrap();
+        assert_eq!(left, JobStatus { state: JobState::Exited(record(0)), alive: true });
     }
 
     #[test]
@@ -159,15 +159,15 @@ mod tests {
         let job = Job::at(&path);
         assert!(status(&job).is_err());
         fs::write(path.join(META), "{\"jobId\":\"j\",\"pgi").unwrap();
-        assert_eq!(status(&job).unwrap().state, State::Crashed(Life::Died));
+        assert_eq!(status(&job).unwrap().state, JobState::Crashed(JobLife::Died));
         let held = lock::take(&path).unwrap().unwrap();
-        assert_eq!(status(&job).unwrap().state, State::Running);
+        assert_eq!(status(&job).unwrap().state, JobState::Running);
         fs::write(path.join(EXIT), "").unwrap();
-        assert_eq!(status(&job).unwrap().state, State::Running);
+        assert_eq!(status(&job).unwrap().state, JobState::Running);
         fs::write(path.join(EXIT), "7\n").unwrap();
-        assert_eq!(status(&job).unwrap().state, State::Exited(record(7)));
+        assert_eq!(status(&job).unwrap().state, JobState::Exited(record(7)));
         // Also while a parallel test forks.
         lock::release(&held);
-        assert_eq!(status(&job).unwrap(), Status { state: State::Exited(record(7)), alive: false });
+        assert_eq!(status(&job).unwrap(), JobStatus { state: JobState::Exited(record(7)), alive: false });
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::blocking::Turns;
 use crate::error::{Code, Error};
-use crate::private_directory::{self, Refused};
+use crate::private_directory::{self, RefusedDirectory};
 use nacre_containment::job::file::Unreadable;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::{layout, leftover};
@@ -76,8 +76,8 @@ impl Store {
             Ok(Some(directory)) => {
                 Ok(Job { id: id.into(), directory: Arc::new(directory), path, turns: self.turns.clone() })
             }
-            Ok(None) | Err(Refused::Symlink | Refused::NotDirectory) => Err(not_found(id)),
-            Err(Refused::Io(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(unknown(id, &error)),
+            Ok(None) | Err(RefusedDirectory::Symlink | RefusedDirectory::NotDirectory) => Err(not_found(id)),
+            Err(RefusedDirectory::Io(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(unknown(id, &error)),
             Err(reason) => {
                 let message = format!("the directory of job '{id}' in jobsRoot cannot be used: {reason}");
                 Err(Error::new(Code::StateDirUnavailable, message))
@@ -94,7 +94,7 @@ impl Store {
     }
 
     /// The error for a root that cannot be used.
-    pub fn refused(&self, reason: &Refused) -> Error {
+    pub fn refused(&self, reason: &RefusedDirectory) -> Error {
         Error::new(Code::StateDirUnavailable, format!("jobsRoot '{}' cannot be used: {reason}", self.root.display()))
     }
 }

@@ -12,7 +12,7 @@ pub struct HeadTail {
     /// Everything, until the limit is reached; then the first half.
     head: Vec<u8>,
     /// The last half, a ring once it is full.
-    tail: Option<Ring>,
+    tail: Option<ByteRing>,
     total: u64,
 }
 
@@ -89,7 +89,7 @@ impl HeadTail {
 
     /// Some of the kept bytes, from this position among them on; empty after the last. They do not cross the gap.
     pub fn kept_from(&self, at: usize) -> &[u8] {
-        let (older, newer) = self.tail.as_ref().map_or((&[][..], &[][..]), Ring::slices);
+        let (older, newer) = self.tail.as_ref().map_or((&[][..], &[][..]), ByteRing::slices);
         let mut at = at;
         for part in [&self.head[..], older, newer] {
             if at < part.len() {
@@ -102,7 +102,7 @@ impl HeadTail {
 
     /// The position of the gap among the kept bytes, and the number of dropped bytes in it.
     pub fn gap(&self) -> (usize, u64) {
-        let tail = self.tail.as_ref().map_or(0, Ring::len);
+        let tail = self.tail.as_ref().map_or(0, ByteRing::len);
         (self.head.len(), self.total - (self.head.len() + tail) as u64)
     }
 
@@ -120,25 +120,25 @@ impl HeadTail {
     }
 
     /// The ring. On first use, it takes the second half of the kept bytes.
-    fn ring(&mut self) -> &mut Ring {
+    fn ring(&mut self) -> &mut ByteRing {
         let half = self.limit / 2;
         let head = &mut self.head;
         let capacity = self.limit - half;
         self.tail.get_or_insert_with(|| {
             let bytes = head.split_off(half.min(head.len()));
-            Ring { bytes, start: 0, capacity }
+            ByteRing { bytes, start: 0, capacity }
         })
     }
 }
 
 #[derive(Debug)]
-struct Ring {
+struct ByteRing {
     bytes: Vec<u8>,
     start: usize,
     capacity: usize,
 }
 
-impl Ring {
+impl ByteRing {
     fn len(&self) -> usize {
         self.bytes.len()
     }

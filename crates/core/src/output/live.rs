@@ -31,10 +31,10 @@ pub struct Live {
     piece: Vec<u8>,
     stream: usize,
     last: Option<Instant>,
-    pace: Pace,
+    pace: ReaderPace,
 }
 
-enum Pace {
+enum ReaderPace {
     /// Each piece takes a permit.
     Consumer,
     /// The command is being killed. A consumer that does not read must not block it, because its handlers could not run
@@ -50,32 +50,32 @@ impl Live {
     /// Starts with all permits available.
     pub fn new(permits: Arc<Semaphore>) -> Self {
         let window = u32::try_from(permits.available_permits()).unwrap_or(u32::MAX);
-        Self { permits, window, piece: Vec::new(), stream: 0, last: None, pace: Pace::Consumer }
+        Self { permits, window, piece: Vec::new(), stream: 0, last: None, pace: ReaderPace::Consumer }
     }
 
     /// Limits the wait for the consumer, because the command is being killed.
     pub fn hurry(&mut self) {
-        if matches!(self.pace, Pace::Consumer) {
-            self.pace = Pace::Hurried { until: Instant::now() + PATIENCE };
+        if matches!(self.pace, ReaderPace::Consumer) {
+            self.pace = ReaderPace::Hurried { until: Instant::now() + PATIENCE };
         }
     }
 
     /// Marks the command as ended.
     pub fn end(&mut self) {
         if !self.is_cut() {
-            self.pace = Pace::Ended;
+            self.pace = ReaderPace::Ended;
         }
     }
 
     /// True once no more output will be sent.
     pub fn is_cut(&self) -> bool {
-        matches!(self.pace, Pace::Cut)
+        matches!(self.pace, ReaderPace::Cut)
     }
 
     /// True if bytes of this stream can be added.
     pub fn has_room(&self, stream: usize) -> bool {
         match self.pace {
-            Pace::Cut | Pace::Ended => true,
+            ReaderPace::Cut | ReaderPace::Ended => true,
             _ if self.piece.is_empty() => true,
             _ if stream == self.stream => self.piece.len() < LARGEST_PIECE,
             _ => self.permits.available_permits() > 0,
@@ -108,8 +108,8 @@ impl Live {
     /// Waits until the piece is due or dropped.
     pub async fn due(&self) {
         match self.pace {
-            Pace::Consumer if !self.piece.is_empty() => self.turn().await,
-            Pace::Hurried { until } if !self.piece.is_empty() => drop(timeout_at(until, self.turn()).await),
+            ReaderPace::Consumer if !self.piece.is_empty() => self.turn().await,
+            ReaderPace::Hurried { until } if !self.piece.is_empty() => drop(timeout_at(until, self.turn()).await),
             _ => pending().await,
         }
     }
@@ -132,9 +132,9 @@ impl Live {
             return;
         }
         let permits = self.permits.forget_permits(1);
-        if let Pace::Hurried { until } = &mut self.pace {
+        if let ReaderPace::Hurried { until } = &mut self.pace {
             if permits == 0 {
-                self.pace = Pace::Cut;
+                self.pace = ReaderPace::Cut;
                 self.piece = Vec::new();
                 return;
             }

@@ -40,12 +40,12 @@ pub struct Reader {
 
 #[derive(Default)]
 struct Pipe {
-    state: State,
+    state: ReaderState,
     total: u64,
 }
 
 #[derive(Default)]
-enum State {
+enum ReaderState {
     /// Opened by a thread that does not run the reactor.
     Unwatched(OwnedFd),
     /// Watched by the reactor.
@@ -58,13 +58,13 @@ enum State {
 impl Reader {
     /// Takes the read ends of standard output and standard error, both non-blocking.
     pub fn new(pipes: [OwnedFd; 2]) -> Self {
-        let pipes = pipes.map(|fd| Pipe { state: State::Unwatched(fd), total: 0 });
+        let pipes = pipes.map(|fd| Pipe { state: ReaderState::Unwatched(fd), total: 0 });
         Self { pipes, in_a_row: 0, is_terminal: false }
     }
 
     /// Takes a non-blocking descriptor of a terminal's master.
     pub fn of_terminal(master: OwnedFd) -> Self {
-        let pipes = [Pipe { state: State::Unwatched(master), total: 0 }, Pipe::default()];
+        let pipes = [Pipe { state: ReaderState::Unwatched(master), total: 0 }, Pipe::default()];
         Self { pipes, in_a_row: 0, is_terminal: true }
     }
 
@@ -76,7 +76,7 @@ impl Reader {
 
     /// False once no process can write.
     pub fn is_open(&self) -> bool {
-        self.pipes.iter().any(|pipe| !matches!(pipe.state, State::Ended))
+        self.pipes.iter().any(|pipe| !matches!(pipe.state, ReaderState::Ended))
     }
 
     /// The bytes read so far.
@@ -127,7 +127,7 @@ impl Reader {
     /// nothing else may write to them.
     pub fn renew(self) -> Result<Self, Self> {
         if self.is_terminal
-            || self.pipes.iter().any(|pipe| matches!(pipe.state, State::Ended) || pipe.total > LARGE_OUTPUT)
+            || self.pipes.iter().any(|pipe| matches!(pipe.state, ReaderState::Ended) || pipe.total > LARGE_OUTPUT)
         {
             return Err(self);
         }
@@ -152,7 +152,7 @@ impl Reader {
 impl Pipe {
     fn watch(&mut self) -> io::Result<()> {
         match std::mem::take(&mut self.state) {
-            State::Unwatched(fd) => self.state = State::Watched(sys::watch(fd)?),
+            ReaderState::Unwatched(fd) => self.state = ReaderState::Watched(sys::watch(fd)?),
             other => self.state = other,
         }
         Ok(())
@@ -161,7 +161,7 @@ impl Pipe {
     async fn ready(&self) {
         match &self.state {
             // The guard is dropped without clearing: `read` clears readiness when it finds nothing.
-            State::Watched(fd) if fd.readable().await.is_ok() => {}
+            ReaderState::Watched(fd) if fd.readable().await.is_ok() => {}
             _ => std::future::pending().await,
         }
     }
@@ -173,9 +173,9 @@ impl Pipe {
     /// Its descriptor, until it has ended.
     fn fd(&self) -> Option<&OwnedFd> {
         match &self.state {
-            State::Unwatched(fd) => Some(fd),
-            State::Watched(fd) => Some(fd.get_ref()),
-            State::Ended => None,
+            ReaderState::Unwatched(fd) => Some(fd),
+            ReaderState::Watched(fd) => Some(fd.get_ref()),
+            ReaderState::Ended => None,
         }
     }
 
@@ -192,12 +192,12 @@ impl Pipe {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if let State::Watched(fd) = &self.state {
+                if let ReaderState::Watched(fd) = &self.state {
                     // Clears the reactor's readiness.
                     let _ = fd.try_io(Interest::READABLE, |_| Err::<(), _>(io::ErrorKind::WouldBlock.into()));
                 }
             }
-            _ => self.state = State::Ended,
+            _ => self.state = ReaderState::Ended,
         }
         0
     }

@@ -1,11 +1,11 @@
 //! Reads the rest of the output of a process that has ended.
 
-use nacre_containment::rest::{Wait, Writers};
+use nacre_containment::rest::{RestWait, Writers};
 use nacre_containment::tree::Tree;
 use tokio::time::sleep_until;
 
 /// The output of a process that has ended.
-pub trait Source: Send {
+pub trait OutputSource: Send {
     /// Reads what is there. Returns false at the end of both streams.
     fn read_on(&mut self) -> bool;
     /// Whether a process may still write.
@@ -19,7 +19,7 @@ pub trait Source: Send {
 }
 
 /// Reads the rest of the output of a process that has ended.
-pub async fn read_rest(tree: Option<Tree>, output: &mut impl Source) {
+pub async fn read_rest(tree: Option<Tree>, output: &mut impl OutputSource) {
     if let (true, Some(tree)) = (output.read_on(), tree) {
         await_writers(&tree, output).await;
         // A process that no look has found can have written after the last read, and ended before the look.
@@ -27,10 +27,10 @@ pub async fn read_rest(tree: Option<Tree>, output: &mut impl Source) {
     }
 }
 
-async fn await_writers(tree: &Tree, output: &mut impl Source) {
+async fn await_writers(tree: &Tree, output: &mut impl OutputSource) {
     let look = |is_own: &dyn Fn(u64) -> bool| Writers::look(|| tree.members(), |_, _| true, is_own);
     let Some(writers) = look(&|inode| output.is_own(inode)) else { return };
-    let mut wait = Wait::begin(output.total(), writers);
+    let mut wait = RestWait::begin(output.total(), writers);
     let mut next = wait.next().into();
     while output.is_open() {
         tokio::select! {
@@ -60,7 +60,7 @@ mod tests {
         read: String,
     }
 
-    impl Source for Late {
+    impl OutputSource for Late {
         fn read_on(&mut self) -> bool {
             match self.writer.take() {
                 Some(mut writer) => writer.write_all(b"late\n").is_ok(),

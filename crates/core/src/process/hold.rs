@@ -7,13 +7,13 @@ use tokio::sync::watch;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Hold {
+pub struct ProcessHold {
     window: u64,
     /// The reader's position in the log.
     taken: watch::Sender<u64>,
 }
 
-impl Hold {
+impl ProcessHold {
     /// Lets at most `window` bytes wait for the reader.
     pub fn new(window: u64) -> Self {
         Self { window, taken: watch::Sender::default() }
@@ -39,7 +39,7 @@ mod tests {
 
     #[tokio::test]
     async fn there_is_room_again_when_the_reader_has_taken_enough() {
-        let hold = Hold::new(10);
+        let hold = ProcessHold::new(10);
         let is_full = async || tokio::time::timeout(Duration::from_millis(1), hold.room(10)).await.is_err();
         hold.room(9).await;
         assert!(is_full().await);

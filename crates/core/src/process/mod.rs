@@ -11,7 +11,7 @@ pub mod terminal;
 mod wait_for;
 mod waiting;
 
-pub use hold::Hold;
+pub use hold::ProcessHold;
 pub use pump::pump;
 pub use registry::Registry;
 pub use request::{DetachRequest, DetachedProcess, NewProcess, StartRequest, Starter};
@@ -87,9 +87,9 @@ pub struct Birth {
     pub tree: Tree,
 }
 
-/// What happens to a process, for an [`Observer`].
+/// What happens to a process, for an [`ProcessObserver`].
 #[derive(Clone, Debug)]
-pub enum Happened {
+pub enum ProcessChange {
     /// It runs.
     Started {
         /// Its pid.
@@ -106,11 +106,11 @@ pub enum Happened {
 }
 
 /// Receives what happens to a process. Must not block.
-pub type Observer = Arc<dyn Fn(&Process, Happened) + Send + Sync>;
+pub type ProcessObserver = Arc<dyn Fn(&Process, ProcessChange) + Send + Sync>;
 
 /// The progress of a process.
 #[derive(Clone, Debug, Default)]
-pub struct Life {
+pub struct ProcessLife {
     /// `None` while it is starting.
     pub birth: Option<Birth>,
     /// The end and its time (wall clock).
@@ -146,16 +146,16 @@ pub struct Process {
     /// Its output.
     pub log: ProcessLog,
     /// Backpressure for a lagging reader, if requested.
-    pub hold: Option<Hold>,
+    pub hold: Option<ProcessHold>,
     /// Whether the process is forgotten some time after its end.
     pub auto_cleanup: bool,
     /// Whether the log has everything from the beginning.
     pub keeps_log: bool,
     /// It is a command in the foreground of its session.
     is_command: AtomicBool,
-    life: watch::Sender<Life>,
+    life: watch::Sender<ProcessLife>,
     /// Its key in the session, once it has one, and the pending termination request.
-    fate: Mutex<Fate>,
+    fate: Mutex<ProcessFate>,
     /// Its streamed input, if it has one.
     writer: Option<InputWriter>,
     terminal: Mutex<Option<Terminal>>,
@@ -167,11 +167,11 @@ pub struct Process {
     reported: Mutex<Option<(Waiting, u64)>>,
     /// The id of the request, if it is or was a command.
     request: Option<u64>,
-    observer: Observer,
+    observer: ProcessObserver,
 }
 
 #[derive(Default)]
-struct Fate {
+struct ProcessFate {
     key: Option<u64>,
     /// What ends it, and the first signal.
     doom: Option<(KilledBy, i32)>,
@@ -179,14 +179,14 @@ struct Fate {
 
 impl Process {
     /// Creates a process that has not started.
-    pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog, observer: Observer) -> Self {
+    pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog, observer: ProcessObserver) -> Self {
         Self {
             id: new.id.clone(),
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             session,
             command: new.shown.clone(),
             log,
-            hold: new.window.map(Hold::new),
+            hold: new.window.map(ProcessHold::new),
             auto_cleanup: new.auto_cleanup,
             keeps_log: true,
             is_command: AtomicBool::new(false),
@@ -203,7 +203,7 @@ impl Process {
     }
 
     /// Creates the process that a command in the foreground can become.
-    pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog, observer: Observer) -> Self {
+    pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog, observer: ProcessObserver) -> Self {
         Self {
             id: new.id,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -227,7 +227,7 @@ impl Process {
     }
 
     /// Returns the current progress.
-    pub fn life(&self) -> Life {
+    pub fn life(&self) -> ProcessLife {
         self.life.borrow().clone()
     }
 
@@ -237,7 +237,7 @@ impl Process {
         let pid = birth.pid.raw();
         self.life.send_modify(|life| life.birth = Some(birth));
         let terminal = self.terminal().map(|(size, _)| size);
-        self.happens(Happened::Started { pid, terminal });
+        self.happens(ProcessChange::Started { pid, terminal });
     }
 
     /// Records that a command in the foreground has begun.
@@ -273,7 +273,7 @@ impl Process {
         };
         self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.happens(Happened::Ended(exit, killed_by.clone()));
+        self.happens(ProcessChange::Ended(exit, killed_by.clone()));
         self.life.send_modify(|life| {
             life.killed_by = killed_by;
             life.end = Some((exit, SystemTime::now()));
@@ -385,7 +385,7 @@ impl Process {
     pub fn resize(&self, size: terminal::Size) -> bool {
         let is_resized = self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok());
         if is_resized && !self.is_command() {
-            self.happens(Happened::Resized(size));
+            self.happens(ProcessChange::Resized(size));
         }
         is_resized
     }
@@ -418,11 +418,11 @@ impl Process {
         self.request.filter(|_| self.is_command())
     }
 
-    fn happens(&self, what: Happened) {
+    fn happens(&self, what: ProcessChange) {
         (self.observer)(self, what);
     }
 
-    fn fate(&self) -> MutexGuard<'_, Fate> {
+    fn fate(&self) -> MutexGuard<'_, ProcessFate> {
         self.fate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

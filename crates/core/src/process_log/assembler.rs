@@ -34,14 +34,14 @@ pub struct Assembler {
     /// The offset after the last block.
     at: Option<u64>,
     complete: u64,
-    open: [Open; 2],
+    open: [OpenLine; 2],
     /// Lines that are too long are given in parts; otherwise their beginning alone.
     gives_parts: bool,
 }
 
 /// The line of a stream that is not complete.
 #[derive(Clone, Default)]
-struct Open {
+struct OpenLine {
     bytes: Vec<u8>,
     /// It has a byte, kept or not.
     has_begun: bool,
@@ -89,7 +89,7 @@ impl Assembler {
         order.sort_by_key(|stream| lines.open[index(*stream)]);
         let open = order.into_iter().filter(|stream| lines.open[index(*stream)].is_some());
         for (number, stream) in (lines.complete + 1..).zip(open) {
-            let Open { bytes, is_cut, .. } = &self.open[index(stream)];
+            let OpenLine { bytes, is_cut, .. } = &self.open[index(stream)];
             if !take(Line { number, stream, bytes, is_cut: *is_cut, is_open: true, is_part: false }) {
                 return;
             }
@@ -154,7 +154,7 @@ impl Assembler {
     }
 }
 
-impl Open {
+impl OpenLine {
     /// Adds bytes. Of a line that becomes too long, it gives a part and goes on with the end of it, or ignores the rest.
     /// Returns whether `part` has never returned false.
     fn push(&mut self, mut bytes: &[u8], gives_parts: bool, mut part: impl FnMut(&[u8]) -> bool) -> bool {

@@ -27,7 +27,7 @@ pub use matcher::{Match, Pattern};
 pub use search::{FoundLine, FoundLines, From, LineQuery, WantedLine};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{Batch, Next, Reading, SHAPE, Shape, Store};
+use store::{BlockBatch, NextPart, SliceReading, SHAPE, Shape, BlockStore};
 use tokio::sync::watch;
 pub use unnamed::StateDirectory;
 
@@ -62,19 +62,19 @@ pub struct LogSlice {
 /// A handle to a log. Its clones share the log, and the last clone closes the file.
 #[derive(Clone, Debug)]
 pub struct ProcessLog {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    store: Mutex<Store>,
+struct SharedLog {
+    store: Mutex<BlockStore>,
     directory: Arc<StateDirectory>,
     /// Updated after the store, so a reader that is notified finds the change in the store.
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<LogProgress>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct LogProgress {
     end: u64,
     ended: bool,
 }
@@ -87,9 +87,9 @@ impl ProcessLog {
     }
 
     fn with_shape(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
-        let store = Mutex::new(Store::new(directory, limit, shape));
+        let store = Mutex::new(BlockStore::new(directory, limit, shape));
         let directory = Arc::clone(directory);
-        Self { shared: Arc::new(Shared { store, directory, progress: watch::Sender::default() }) }
+        Self { shared: Arc::new(SharedLog { store, directory, progress: watch::Sender::default() }) }
     }
 
     /// See [`StateDirectory::check`].
@@ -137,7 +137,7 @@ impl ProcessLog {
     }
 
     /// Writes blocks to the file until the rest fits into memory. May block.
-    fn write(&self, batch: Batch) {
+    fn write(&self, batch: BlockBatch) {
         let mut next = Some(batch);
         while let Some(batch) = next {
             let written = batch.write();
@@ -197,8 +197,8 @@ impl ProcessLog {
         let mut reading = self.store().begin(cursor, most);
         loop {
             let fetch = match self.advance(reading) {
-                Next::Done(slice) => return slice,
-                Next::File(fetch) => fetch,
+                NextPart::Done(slice) => return slice,
+                NextPart::File(fetch) => fetch,
             };
             let read = self.turns().run(move || Ok(fetch.run())).await;
             // The work has no error of its own, and is never cancelled.
@@ -206,12 +206,12 @@ impl ProcessLog {
         }
     }
 
-    fn advance(&self, reading: Reading) -> Next {
+    fn advance(&self, reading: SliceReading) -> NextPart {
         // Read before the store: if the log has already ended, the store is complete.
         let ended = self.shared.progress.borrow().ended;
         let store = self.store();
         match store.advance(reading) {
-            Next::Done(slice) => Next::Done(LogSlice { ended: ended && slice.next == store.end(), ..slice }),
+            NextPart::Done(slice) => NextPart::Done(LogSlice { ended: ended && slice.next == store.end(), ..slice }),
             next => next,
         }
     }
@@ -235,7 +235,7 @@ impl ProcessLog {
         }
     }
 
-    fn store(&self) -> MutexGuard<'_, Store> {
+    fn store(&self) -> MutexGuard<'_, BlockStore> {
         self.shared.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the log against a model that keeps everything: random output, limits, cursors and lengths.
 
-use super::store::{Next, SHAPE, Shape, Store};
+use super::store::{NextPart, SHAPE, Shape, BlockStore};
 use super::{LogSlice, ProcessLog, StateDirectory};
 use crate::exec::OutputStream::{self, Stderr, Stdout};
 use std::path::Path;
@@ -51,7 +51,7 @@ impl Model {
         slice.dropped + slice.lost
     }
 
-    fn push(&mut self, store: &mut Store, random: &mut Random, longest: u64, time_ms: u64) {
+    fn push(&mut self, store: &mut BlockStore, random: &mut Random, longest: u64, time_ms: u64) {
         let stream = if random.below(3) == 0 { Stderr } else { Stdout };
         let bytes: Vec<u8> = (0..random.below(longest + 1)).map(|_| random.below(256) as u8).collect();
         // The next output may arrive while blocks are being written.
@@ -69,18 +69,18 @@ pub fn at(path: &Path) -> Arc<StateDirectory> {
 }
 
 /// Writes what does not fit into memory.
-fn settle(store: &mut Store) {
+fn settle(store: &mut BlockStore) {
     if let Some(batch) = store.next_batch() {
         store.written(batch.write());
     }
 }
 
-fn read(store: &Store, cursor: u64, most: usize) -> LogSlice {
+fn read(store: &BlockStore, cursor: u64, most: usize) -> LogSlice {
     let mut reading = store.begin(cursor, most);
     loop {
         match store.advance(reading) {
-            Next::Done(slice) => return slice,
-            Next::File(fetch) => reading = fetch.run(),
+            NextPart::Done(slice) => return slice,
+            NextPart::File(fetch) => reading = fetch.run(),
         }
     }
 }
@@ -93,7 +93,7 @@ fn every_read_is_what_the_model_says() {
         let shape = Shape { block_size: 64 + random.below(400) as usize, memory_blocks: random.below(4) as usize };
         let limit = random.below(3000);
         let longest = 1 + random.below(300);
-        let mut store = Store::new(&at(directory.path()), limit, shape);
+        let mut store = BlockStore::new(&at(directory.path()), limit, shape);
         let mut model = Model::default();
         let (mut follower, mut time_ms) = (0, 0);
         for _ in 0..200 {
@@ -126,7 +126,7 @@ fn without_a_disk_the_newest_is_kept_and_the_rest_is_counted() {
     let directory = place.path().join("in the way/logs");
     std::fs::write(place.path().join("in the way"), "a file").unwrap();
     let shape = Shape { block_size: 128, memory_blocks: 2 };
-    let mut store = Store::new(&at(&directory), 100_000, shape);
+    let mut store = BlockStore::new(&at(&directory), 100_000, shape);
     let (mut model, mut random) = (Model::default(), Random(1));
     for _ in 0..100 {
         model.push(&mut store, &mut random, 60, 0);
@@ -150,7 +150,7 @@ fn without_a_disk_the_newest_is_kept_and_the_rest_is_counted() {
 fn memory_is_bounded_whatever_comes() {
     let directory = tempfile::tempdir().unwrap();
     let chunk = vec![b'x'; 64 * 1024];
-    let mut store = Store::new(&at(directory.path()), 8 << 20, SHAPE);
+    let mut store = BlockStore::new(&at(directory.path()), 8 << 20, SHAPE);
     let mut most = 0;
     for time_ms in 0..400 {
         store.push(Stdout, &chunk, time_ms);
@@ -168,7 +168,7 @@ fn memory_is_bounded_whatever_comes() {
 
 #[test]
 fn little_output_takes_little_memory_and_no_file() {
-    let mut store = Store::new(&at(Path::new("/dev/null/nonexistent")), 64 << 20, SHAPE);
+    let mut store = BlockStore::new(&at(Path::new("/dev/null/nonexistent")), 64 << 20, SHAPE);
     store.push(Stdout, b"a line\n", 0);
     assert!(store.memory() < 1024);
 }
@@ -176,7 +176,7 @@ fn little_output_takes_little_memory_and_no_file() {
 #[test]
 fn a_million_tiny_writes_are_few_pieces() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::new(&at(directory.path()), 64 << 20, SHAPE);
+    let mut store = BlockStore::new(&at(directory.path()), 64 << 20, SHAPE);
     for count in 0..1_000_000 {
         store.push(Stdout, b"x", count / 1000);
         settle(&mut store);
@@ -233,17 +233,17 @@ async fn readers_that_come_at_any_time_get_all_of_it_once() {
 #[test]
 fn what_is_being_read_is_not_overwritten() {
     let directory = tempfile::tempdir().unwrap();
-    let mut store = Store::new(&at(directory.path()), 1000, Shape { block_size: 128, memory_blocks: 0 });
-    let push = |store: &mut Store, byte: u8| {
+    let mut store = BlockStore::new(&at(directory.path()), 1000, Shape { block_size: 128, memory_blocks: 0 });
+    let push = |store: &mut BlockStore, byte: u8| {
         store.push(Stdout, &[byte; 1000], 0);
         settle(store);
     };
     push(&mut store, b'a');
-    let Next::File(fetch) = store.advance(store.begin(0, 1000)) else { panic!("the beginning is in memory") };
+    let NextPart::File(fetch) = store.advance(store.begin(0, 1000)) else { panic!("the beginning is in memory") };
     for byte in b'b'..b'z' {
         push(&mut store, byte);
     }
-    let Next::Done(slice) = store.advance(fetch.run()) else { panic!("it goes on in the file") };
+    let NextPart::Done(slice) = store.advance(fetch.run()) else { panic!("it goes on in the file") };
     assert!(!slice.pieces.is_empty());
     assert!(slice.pieces.iter().all(|piece| piece.bytes.iter().all(|byte| *byte == b'a')));
 }

@@ -2,7 +2,7 @@
 
 use super::assembler::{Assembler, Line};
 use super::lines::Lines;
-use super::{ProcessLog, store::Store};
+use super::{ProcessLog, store::BlockStore};
 use crate::error::{Code, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ pub struct Scan<T> {
 
 impl<T: Taker> Scan<T> {
     /// Begins with line `first`. `store`: of the log.
-    pub fn new(log: &ProcessLog, store: &Store, first: u64, taker: T) -> Self {
+    pub fn new(log: &ProcessLog, store: &BlockStore, first: u64, taker: T) -> Self {
         let cursor = store.offset_before(first);
         Self { taker, log: log.clone(), assembler: Assembler::new(T::TAKES_PARTS), cursor, next: first }
     }

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The file of one log. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Spill(Arc<Shared>);
+pub struct Spill(Arc<SharedSpill>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedSpill {
     directory: Arc<StateDirectory>,
     block_size: usize,
     file: OnceLock<File>,
@@ -45,7 +45,7 @@ impl Spill {
     /// Creates room for `slots` blocks of `block_size` bytes. The file is created on first use.
     pub fn new(directory: &Arc<StateDirectory>, block_size: usize, slots: u64) -> Self {
         let slots = Mutex::new(Slots { free: Vec::new(), used: 0, most: slots });
-        Self(Arc::new(Shared { directory: Arc::clone(directory), block_size, file: OnceLock::new(), slots }))
+        Self(Arc::new(SharedSpill { directory: Arc::clone(directory), block_size, file: OnceLock::new(), slots }))
     }
 
     /// Takes a free slot; `None` if there is none.

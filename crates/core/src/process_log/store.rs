@@ -4,7 +4,7 @@
 //! between two blocks is a block that could not be written when it had to leave memory. Readers detect gaps; no list
 //! is kept.
 //!
-//! Nothing here waits for the file: [`Batch::write`] and [`Fetch::run`] do, and their callers hold no lock.
+//! Nothing here waits for the file: [`BlockBatch::write`] and [`Fetch::run`] do, and their callers hold no lock.
 
 use super::block::Block;
 use super::lines::Lines;
@@ -45,7 +45,7 @@ const _: () = assert!(MOST_PIECES * size_of::<Piece>() <= 64 * 1024);
 
 /// The log behind a [`super::ProcessLog`].
 #[derive(Debug)]
-pub struct Store {
+pub struct BlockStore {
     shape: Shape,
     limit: u64,
     first: u64,
@@ -60,7 +60,7 @@ pub struct Store {
     older: VecDeque<Written>,
     /// In memory. Only the last is not full.
     recent: VecDeque<Arc<Block>>,
-    /// A [`Batch`] is being written.
+    /// A [`BlockBatch`] is being written.
     is_writing: bool,
     /// Memory of blocks that have been written, for the next ones: the allocator would return it to the system.
     spare: Vec<Block>,
@@ -117,10 +117,10 @@ impl Part {
 }
 
 /// Blocks that must leave memory, with their slots. A block without a slot could not be written.
-pub struct Batch(Vec<(Arc<Block>, Option<Slot>)>);
+pub struct BlockBatch(Vec<(Arc<Block>, Option<Slot>)>);
 
 /// The next part of a read.
-pub enum Next {
+pub enum NextPart {
     /// The read is complete.
     Done(LogSlice),
     /// It continues in the file.
@@ -129,11 +129,11 @@ pub enum Next {
 
 /// A part of a read that needs the file.
 pub struct Fetch {
-    reading: Reading,
+    reading: SliceReading,
     blocks: Vec<Written>,
 }
 
-impl Store {
+impl BlockStore {
     /// Creates an empty log that keeps the last `limit` bytes. Allocates nothing.
     pub fn new(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
         let spill = Spill::new(directory, shape.block_size, slots(limit, shape.block_size));
@@ -215,8 +215,8 @@ impl Store {
     }
 
     /// The blocks that must leave memory; `None` if there are none, or a batch is being written. They can be read from
-    /// memory until [`Store::written`].
-    pub fn next_batch(&mut self) -> Option<Batch> {
+    /// memory until [`BlockStore::written`].
+    pub fn next_batch(&mut self) -> Option<BlockBatch> {
         let count = self.recent.len().saturating_sub(self.shape.memory_blocks + 1);
         if count < LEAST_WRITTEN || self.is_writing {
             return None;
@@ -236,7 +236,7 @@ impl Store {
         }
         self.drop_old();
         blocks.reverse();
-        Some(Batch(blocks))
+        Some(BlockBatch(blocks))
     }
 
     /// A free slot. If there is none, the oldest block in the file gives its own; slots of readers are not free.
@@ -251,7 +251,7 @@ impl Store {
 
     /// Moves blocks out of memory once they have been written. A block that could not be written is lost, and the log
     /// continues after the gap.
-    pub fn written(&mut self, Batch(blocks): Batch) {
+    pub fn written(&mut self, BlockBatch(blocks): BlockBatch) {
         self.is_writing = false;
         for (block, slot) in blocks {
             // The limit may have dropped it meanwhile.
@@ -271,21 +271,21 @@ impl Store {
     }
 
     /// Begins to read at most `most` bytes, but at least one if available, starting at `cursor`.
-    pub fn begin(&self, cursor: u64, most: usize) -> Reading {
+    pub fn begin(&self, cursor: u64, most: usize) -> SliceReading {
         if cursor >= self.end {
-            return Reading { slice: LogSlice { next: self.end, ..LogSlice::default() }, left: 0 };
+            return SliceReading { slice: LogSlice { next: self.end, ..LogSlice::default() }, left: 0 };
         }
         let begin = cursor.max(self.first);
         let slice = LogSlice { next: begin, dropped: begin - cursor, ..LogSlice::default() };
-        Reading { slice, left: most.max(1) }
+        SliceReading { slice, left: most.max(1) }
     }
 
     /// Continues a read.
-    pub fn advance(&self, mut reading: Reading) -> Next {
+    pub fn advance(&self, mut reading: SliceReading) -> NextPart {
         let at = reading.slice.next;
         // A read that went to the file may find that what follows has been dropped; the next read counts that.
         if reading.is_full() || at >= self.end || (at < self.first && reading.has_bytes()) {
-            return Next::Done(reading.slice);
+            return NextPart::Done(reading.slice);
         }
         if self.recent.front().is_none_or(|block| at < block.start()) {
             let index = self.older.partition_point(|block| block.end <= at);
@@ -298,19 +298,19 @@ impl Store {
             let blocks: Vec<Written> =
                 self.older.range(index..).take(MOST_FETCHED).take_while(is_wanted).cloned().collect();
             if !blocks.is_empty() {
-                return Next::File(Fetch { reading, blocks });
+                return NextPart::File(Fetch { reading, blocks });
             }
         }
         let first = self.recent.partition_point(|block| block.end() <= at);
         for block in self.recent.range(first..) {
             reading.take(block);
             if reading.is_full() {
-                return Next::Done(reading.slice);
+                return NextPart::Done(reading.slice);
             }
         }
         // The read has reached the end. With a limit of 0 nothing is kept.
         reading.skip(self.end);
-        Next::Done(reading.slice)
+        NextPart::Done(reading.slice)
     }
 
     /// When the last output arrived.
@@ -368,7 +368,7 @@ impl Store {
     }
 }
 
-impl Batch {
+impl BlockBatch {
     /// Writes the blocks. Keeps those that were written. May block.
     pub fn write(self) -> Self {
         let write = |(block, slot): (Arc<Block>, Option<Slot>)| {
@@ -381,7 +381,7 @@ impl Batch {
 
 impl Fetch {
     /// Reads the blocks. Bytes that cannot be read are lost. May block.
-    pub fn run(self) -> Reading {
+    pub fn run(self) -> SliceReading {
         let mut reading = self.reading;
         for block in self.blocks {
             match block.slot.read() {
@@ -406,12 +406,12 @@ fn slots(limit: u64, block_size: usize) -> u64 {
 }
 
 /// A slice under construction.
-pub struct Reading {
+pub struct SliceReading {
     slice: LogSlice,
     left: usize,
 }
 
-impl Reading {
+impl SliceReading {
     /// Adds the bytes of this block starting at `next`. Missing bytes before the block were lost.
     fn take(&mut self, block: &Block) {
         self.skip(block.start());

@@ -20,20 +20,20 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The names of a session with their addresses. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Arc<Mutex<Table>>);
+pub struct Names(Arc<Mutex<NameTable>>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct NameTable {
     /// Indexes of `kept`.
     indexes: HashMap<String, usize>,
     /// In the order of their addresses.
-    kept: Vec<Kept>,
+    kept: Vec<KeptName>,
     /// Before, no address is free.
     full_until: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct KeptName {
     name: String,
     until: Instant,
 }
@@ -59,19 +59,19 @@ impl Names {
         self.table().name_of(address, Instant::now())
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, NameTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl NameTable {
     fn address_of(&mut self, name: &str, now: Instant) -> Option<Ipv4Addr> {
         if let Some(index) = self.indexes.get(name).copied() {
             let kept = self.kept.get_mut(index)?;
             kept.until = kept.until.max(now + AFTER_LOOKUP);
             return address(index);
         }
-        let kept = Kept { name: name.to_string(), until: now + AFTER_LOOKUP };
+        let kept = KeptName { name: name.to_string(), until: now + AFTER_LOOKUP };
         let index = if self.kept.len() < MAX_NAMES {
             self.kept.push(kept);
             self.kept.len() - 1
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_address_while_it_is_in_use_and_no_address_has_two_names() {
-        let mut names = Table::default();
+        let mut names = NameTable::default();
         let begin = Instant::now();
         for number in 0..MAX_NAMES {
             let name = format!("{number}.org");
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn names_without_end_cost_no_look_at_all_of_them_each() {
-        let mut names = Table::default();
+        let mut names = NameTable::default();
         let begin = Instant::now();
         for number in 0..MAX_NAMES {
             names.address_of(&format!("{number}.org"), begin);

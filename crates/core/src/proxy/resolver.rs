@@ -20,7 +20,7 @@ const INTERNET: u16 = 1;
 
 /// Response codes (RFC 1035, section 4.1.1).
 #[derive(Clone, Copy)]
-enum Code {
+enum ResponseCode {
     NoError = 0,
     FormatError = 1,
     ServerFailure = 2,
@@ -53,10 +53,10 @@ fn reply(query: &[u8], names: &Names) -> Option<Vec<u8>> {
         return None;
     }
     let is_standard = flags & 0x78 == 0;
-    let question = Question::read(rest).filter(|_| is_standard && count.starts_with(&[0, 1]));
+    let question = DnsQuestion::read(rest).filter(|_| is_standard && count.starts_with(&[0, 1]));
     let (code, address) = match &question {
-        None if is_standard => (Code::FormatError, None),
-        None => (Code::NotImplemented, None),
+        None if is_standard => (ResponseCode::FormatError, None),
+        None => (ResponseCode::NotImplemented, None),
         Some(question) => question.answer(names),
     };
     // The id, the opcode and the wish for recursion are those of the query; recursion is available.
@@ -75,7 +75,7 @@ fn reply(query: &[u8], names: &Names) -> Option<Vec<u8>> {
 }
 
 /// The first question of a query.
-struct Question<'a> {
+struct DnsQuestion<'a> {
     name: String,
     kind: u16,
     class: u16,
@@ -83,7 +83,7 @@ struct Question<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Question<'a> {
+impl<'a> DnsQuestion<'a> {
     fn read(bytes: &'a [u8]) -> Option<Self> {
         const LONGEST_LABEL: u8 = 63;
         const LONGEST_NAME: usize = 255;
@@ -105,19 +105,19 @@ impl<'a> Question<'a> {
     }
 
     /// Names have no records but their address.
-    fn answer(&self, names: &Names) -> (Code, Option<Ipv4Addr>) {
+    fn answer(&self, names: &Names) -> (ResponseCode, Option<Ipv4Addr>) {
         let named = Target::new(&self.name, 1).filter(|target| target.address().is_none());
-        let Some(Target { host, .. }) = named else { return (Code::NameError, None) };
+        let Some(Target { host, .. }) = named else { return (ResponseCode::NameError, None) };
         if (self.kind, self.class) != (ADDRESS, INTERNET) {
-            return (Code::NoError, None);
+            return (ResponseCode::NoError, None);
         }
         // These names are those of the session itself (RFC 6761, section 6.3).
         if host == "localhost" || host.ends_with(".localhost") {
-            return (Code::NoError, Some(Ipv4Addr::LOCALHOST));
+            return (ResponseCode::NoError, Some(Ipv4Addr::LOCALHOST));
         }
         match names.address_of(&host) {
-            None => (Code::ServerFailure, None),
-            address => (Code::NoError, address),
+            None => (ResponseCode::ServerFailure, None),
+            address => (ResponseCode::NoError, address),
         }
     }
 }

@@ -18,7 +18,7 @@ const CONNECT: u8 = 1;
 
 /// The second byte of a reply.
 #[derive(Clone, Copy)]
-enum Answer {
+enum SocksAnswer {
     Succeeded = 0,
     NotAllowed = 2,
     Unreachable = 4,
@@ -29,17 +29,17 @@ enum Answer {
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
     let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(None) };
     let Ok(target) = policy.admit(client, target).await else {
-        return answer(client, Answer::NotAllowed).await.map(|()| None);
+        return answer(client, SocksAnswer::NotAllowed).await.map(|()| None);
     };
     match dial(&target, policy).await {
         Ok(server) => {
-            answer(client, Answer::Succeeded).await?;
+            answer(client, SocksAnswer::Succeeded).await?;
             Ok(Some(server))
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            answer(client, Answer::NotAllowed).await.map(|()| None)
+            answer(client, SocksAnswer::NotAllowed).await.map(|()| None)
         }
-        Err(_) => answer(client, Answer::Unreachable).await.map(|()| None),
+        Err(_) => answer(client, SocksAnswer::Unreachable).await.map(|()| None),
     }
 }
 
@@ -66,12 +66,12 @@ async fn ask(client: &mut TcpStream) -> io::Result<Option<Target>> {
     };
     let port = u16::from_be_bytes(take::<2>(client).await?);
     if command != CONNECT {
-        answer(client, Answer::UnknownCommand).await?;
+        answer(client, SocksAnswer::UnknownCommand).await?;
         return Ok(None);
     }
     let target = Target::new(&host, port);
     if target.is_none() {
-        answer(client, Answer::NotAllowed).await?;
+        answer(client, SocksAnswer::NotAllowed).await?;
     }
     Ok(target)
 }
@@ -83,6 +83,6 @@ async fn take<const N: usize>(client: &mut TcpStream) -> io::Result<[u8; N]> {
 }
 
 /// Sends a reply. Its address would be that of the proxy's socket, which no client needs, so it is zero.
-async fn answer(client: &mut TcpStream, answer: Answer) -> io::Result<()> {
+async fn answer(client: &mut TcpStream, answer: SocksAnswer) -> io::Result<()> {
     client.write_all(&[VERSION, answer as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

@@ -44,7 +44,7 @@ struct Replaced {
 
 /// The sessions of a checkpoint.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct KeptCheckpoint {
     version: String,
     /// That of the sandbox. The isolation of its sessions is at least as strict.
     isolation: Option<Isolation>,
@@ -111,7 +111,7 @@ impl Sandbox {
         let hold_mount = hold_mount(&sessions);
         let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
         let isolation = self.inner.config.isolation.clone();
-        let text = message::encode(&Kept { version: VERSION.into(), isolation, sessions }).map_err(|error| {
+        let text = message::encode(&KeptCheckpoint { version: VERSION.into(), isolation, sessions }).map_err(|error| {
             Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
         })?;
         Ok(States { ids, text, hold_mount })
@@ -239,7 +239,7 @@ impl Sandbox {
 
 /// Reads the text of a checkpoint for a sandbox with this isolation.
 fn read(text: &[u8], isolation: Option<&Isolation>) -> Result<Vec<KeptSession>, Error> {
-    let Some(kept) = message::decode::<Kept>(text).ok().filter(|kept| kept.version == VERSION) else {
+    let Some(kept) = message::decode::<KeptCheckpoint>(text).ok().filter(|kept| kept.version == VERSION) else {
         let message = "the checkpoint cannot be read: another version of nacre has made it, or its file is damaged";
         return Err(Error::new(Code::WorkspaceLost, message));
     };

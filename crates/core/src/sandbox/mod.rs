@@ -16,12 +16,12 @@ use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy, Outcome};
 use crate::feed::{Feed, What};
 use crate::process::{
-    DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, SessionStats, StartRequest, Starter,
+    DetachRequest, DetachedProcess, NewProcess, ProcessObserver, Process, Registry, SessionStats, StartRequest, Starter,
 };
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::program_record::ProgramRecord;
 use crate::questions::{self, Asking, Questions};
-use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
+use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, SessionConfig, Saved};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
@@ -79,12 +79,12 @@ struct Inner {
     processes: Registry,
     feed: Arc<Feed>,
     questions: Arc<Questions>,
-    /// Shared by file calls that are being made, and exclusive for a pause.
+    /// SharedSandbox by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
 }
 
 /// A session that calls can use.
-struct Open {
+struct OpenSession {
     handle: Handle,
     /// How it was created.
     new: NewSession,
@@ -92,7 +92,7 @@ struct Open {
 
 #[derive(Default)]
 struct Sessions {
-    open: HashMap<String, Open>,
+    open: HashMap<String, OpenSession>,
     /// Sessions that are closing, by number. Their ids cannot be reused until they have closed, except 'default', which
     /// always exists.
     closing: HashMap<u64, (String, Handle)>,
@@ -107,7 +107,7 @@ struct Sessions {
 
 /// What the sessions of a sandbox have in common.
 #[derive(Clone)]
-struct Shared {
+struct SharedSandbox {
     shell: PathBuf,
     user: Option<User>,
     limits: ResourceLimits,
@@ -193,7 +193,7 @@ impl Sandbox {
     }
 
     /// Adds what happens to a process to the feed, unless it is hidden.
-    fn observer(&self, is_hidden: bool) -> Observer {
+    fn observer(&self, is_hidden: bool) -> ProcessObserver {
         let feed = (!is_hidden).then(|| Arc::clone(&self.inner.feed));
         Arc::new(move |process, happened| {
             if let Some(feed) = &feed {
@@ -204,7 +204,7 @@ impl Sandbox {
 
     /// Interrupts a command; see [`Handle::interrupt`].
     pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>, by: KilledBy) {
-        if let Some(Open { handle, .. }) = self.lock().open.get(session) {
+        if let Some(OpenSession { handle, .. }) = self.lock().open.get(session) {
             handle.interrupt(id, signal, by);
         }
     }
@@ -381,7 +381,7 @@ impl Sandbox {
     fn start_closing(&self, id: &str) -> Result<(u64, Handle), Error> {
         let mut sessions = self.lock();
         sessions.check()?;
-        let Open { handle, .. } = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
+        let OpenSession { handle, .. } = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
         let number = sessions.start_closing(id.to_string(), handle.clone());
         self.inner.processes.end_with(Some(id));
         Ok((number, handle))
@@ -468,20 +468,20 @@ impl Sandbox {
     }
 
     /// What every session needs. Determined before the sessions are locked, because it may take a while.
-    fn shared(&self) -> Result<Shared, Error> {
+    fn shared(&self) -> Result<SharedSandbox, Error> {
         let (shell, user, enforced) = (self.shell().clone()?, self.user()?, self.enforced()?);
         let group_parent = enforced.group.or_else(|| self.capabilities().group_parent.clone());
-        Ok(Shared { shell, user, limits: enforced.by.inherited, group_parent })
+        Ok(SharedSandbox { shell, user, limits: enforced.by.inherited, group_parent })
     }
 
     fn spawn(
         &self,
         sessions: &mut Sessions,
         new: NewSession,
-        shared: Shared,
+        shared: SharedSandbox,
         saved: Option<Saved>,
     ) -> Result<Handle, Error> {
-        let Shared { shell, user, limits, group_parent } = shared;
+        let SharedSandbox { shell, user, limits, group_parent } = shared;
         let config = &self.inner.config;
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
@@ -538,7 +538,7 @@ impl Sandbox {
 fn questions(feed: Arc<Feed>, on_question: OnQuestion) -> Questions {
     Questions::new(Box::new(move |question, happened| {
         feed.push(&question.session, What::of_question(question, happened));
-        if happened == questions::Happened::Asked {
+        if happened == questions::QuestionEvent::Asked {
             on_question.tell(question);
         }
     }))
@@ -563,7 +563,7 @@ impl Sessions {
     /// Makes a new session available. It is held by the pauses that wait or are in effect.
     fn open(&mut self, handle: Handle, new: NewSession) {
         self.pauses.values_mut().for_each(|holds| holds.push(handle.hold()));
-        self.open.insert(new.id.clone(), Open { handle, new });
+        self.open.insert(new.id.clone(), OpenSession { handle, new });
     }
 
     /// Files a session that is closing, and returns its number.

@@ -24,21 +24,21 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// The commands that wait to begin.
 #[derive(Default)]
 pub(super) struct Steps {
-    queued: Mutex<Vec<Next>>,
+    queued: Mutex<Vec<NextStep>>,
     numbers: AtomicU64,
     /// Held while a step is being made.
     making: tokio::sync::Mutex<()>,
 }
 
 /// A command that is to run once its session is released.
-struct Next {
+struct NextStep {
     number: u64,
     hold: Hold,
     command: String,
 }
 
 impl Steps {
-    fn queued(&self) -> MutexGuard<'_, Vec<Next>> {
+    fn queued(&self) -> MutexGuard<'_, Vec<NextStep>> {
         self.queued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,13 +50,13 @@ impl Steps {
     }
 
     /// Takes the commands that can begin now.
-    fn take_ready(&self) -> Vec<Next> {
+    fn take_ready(&self) -> Vec<NextStep> {
         self.queued().extract_if(.., |next| next.hold.is_granted()).collect()
     }
 
     /// Takes the command that can begin now in a session.
-    fn take_ready_in(&self, session: &str) -> Option<Next> {
-        let is_ready = |next: &mut Next| next.hold.session() == session && next.hold.is_granted();
+    fn take_ready_in(&self, session: &str) -> Option<NextStep> {
+        let is_ready = |next: &mut NextStep| next.hold.session() == session && next.hold.is_granted();
         self.queued().extract_if(.., is_ready).next()
     }
 }
@@ -72,7 +72,7 @@ impl Sandbox {
         let sandbox = self.downgrade();
         handle.exec_after_hold(request, |hold| {
             let granted = hold.granted();
-            steps.queued().push(Next { number, hold, command });
+            steps.queued().push(NextStep { number, hold, command });
             let step = async move {
                 let is_granted = granted.await;
                 match sandbox.upgrade() {
@@ -101,7 +101,7 @@ impl Sandbox {
     }
 
     /// Makes a step before these commands, if nothing else uses the files.
-    async fn make_step(&self, nexts: Vec<Next>) -> Result<(), Error> {
+    async fn make_step(&self, nexts: Vec<NextStep>) -> Result<(), Error> {
         // Otherwise the sandbox is being destroyed.
         let Ok(workspace) = self.workspace() else { return Ok(()) };
         let Some((pause, commands)) = self.pause_if_idle(nexts).await else { return Ok(()) };
@@ -114,7 +114,7 @@ impl Sandbox {
     }
 
     /// Pauses, if only these commands are about to begin.
-    async fn pause_if_idle(&self, mut nexts: Vec<Next>) -> Option<(Pause, Vec<String>)> {
+    async fn pause_if_idle(&self, mut nexts: Vec<NextStep>) -> Option<(Pause, Vec<String>)> {
         let files = timeout(PATIENCE, Arc::clone(&self.inner.files).write_owned()).await.ok()?;
         let (number, asked) = {
             let mut sessions = self.lock();

@@ -2,16 +2,16 @@
 
 use super::background::Background;
 use super::calls::{Call, Calls};
-use super::config::Config;
+use super::config::SessionConfig;
 use super::confinement::Enclosure;
 use super::context::Context;
-use super::engine::Engine;
+use super::engine::SessionEngine;
 use super::fate::Fate;
 use super::files::Files;
 use super::foreground::Foreground;
 use super::holds::Holds;
 use super::internal::Internal;
-use super::mailbox::{Mailbox, Next, TakenBack};
+use super::mailbox::{Mailbox, NextMessage, TakenBack};
 use super::message::Message;
 use super::numbers::Numbers;
 use super::remount::not_remounted;
@@ -37,7 +37,7 @@ use tokio::sync::oneshot;
 use tokio::time::sleep_until;
 
 /// Runs a session until it is closed or every handle is dropped.
-pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message>) {
+pub(super) async fn run(config: SessionConfig, fate: Fate, mut mailbox: Mailbox<Message>) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
     let mut session = Session::new(config, fate, internal, reconnects);
@@ -62,14 +62,14 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         let wake_at = session.cx.timers.next();
         let happened = tokio::select! {
             biased;
-            () = session.shell.ready() => Happened::Shell,
-            received = session.standbys.receive() => Happened::Standby(received),
-            report = session.supervision.report() => Happened::Supervisor(report),
-            () = mailbox.ready(), if !session.calls.is_closing() => Happened::Call,
-            Some(message) = own_messages.recv() => Happened::Report(message),
-            Some(message) = reconnected.recv() => Happened::Reconnected(message),
-            () = session.foreground.read_output() => Happened::Output,
-            () = sleep_until(wake_at) => Happened::TimePassed,
+            () = session.shell.ready() => Wakeup::Shell,
+            received = session.standbys.receive() => Wakeup::Standby(received),
+            report = session.supervision.report() => Wakeup::Supervisor(report),
+            () = mailbox.ready(), if !session.calls.is_closing() => Wakeup::Call,
+            Some(message) = own_messages.recv() => Wakeup::Report(message),
+            Some(message) = reconnected.recv() => Wakeup::Reconnected(message),
+            () = session.foreground.read_output() => Wakeup::Output,
+            () = sleep_until(wake_at) => Wakeup::TimePassed,
         };
         loop {
             match mailbox.take_back().await {
@@ -82,15 +82,15 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
                 TakenBack::Nothing => break,
             }
         }
-        if matches!(happened, Happened::Supervisor(None)) {
+        if matches!(happened, Wakeup::Supervisor(None)) {
             session.await_shells_end().await;
         }
-        if !matches!(happened, Happened::Call) {
+        if !matches!(happened, Wakeup::Call) {
             session.happened(happened);
             continue;
         }
         match mailbox.next() {
-            Next::Message(Message::Start(request)) => {
+            NextMessage::Message(Message::Start(request)) => {
                 // The calls of this session keep their order; no other session waits.
                 let checked = request.process.log.check_directory().await;
                 match checked {
@@ -98,10 +98,10 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
                     Err(error) => request.refuse(error),
                 }
             }
-            Next::Message(message) => session.take(message),
+            NextMessage::Message(message) => session.take(message),
             // It was a command that a caller had sent.
-            Next::Nothing => {}
-            Next::Abandoned => session.close(Duration::ZERO, None),
+            NextMessage::Nothing => {}
+            NextMessage::Abandoned => session.close(Duration::ZERO, None),
         }
     }
     // Answers calls that arrived while the session was closing.
@@ -131,11 +131,11 @@ pub(super) struct Session {
     pub standbys: Standbys,
     pub enclosure: Enclosure,
     pub files: Files,
-    pub engine: Engine,
+    pub engine: SessionEngine,
 }
 
 /// What woke the actor up.
-enum Happened {
+enum Wakeup {
     /// The shell may have reported.
     Shell,
     Standby(Received),
@@ -152,7 +152,7 @@ enum Happened {
 
 impl Session {
     pub(super) fn new(
-        mut config: Config,
+        mut config: SessionConfig,
         fate: Fate,
         internal: UnboundedSender<Internal>,
         reconnects: UnboundedSender<Reconnected>,
@@ -160,7 +160,7 @@ impl Session {
         let saved = config.saved.take();
         let mut session = Self {
             state: State::new(config.survive_exit),
-            engine: Engine::new(config.uses_builtin),
+            engine: SessionEngine::new(config.uses_builtin),
             calls: Calls::default(),
             foreground: Foreground::default(),
             background: Background::default(),
@@ -196,24 +196,24 @@ impl Session {
         self.engine.plain.disconnect();
     }
 
-    fn happened(&mut self, happened: Happened) {
+    fn happened(&mut self, happened: Wakeup) {
         match happened {
-            Happened::Shell => {
+            Wakeup::Shell => {
                 if let Some(received) = self.shell.try_receive() {
                     self.handle_shell_report(received);
                 }
             }
-            Happened::Standby(received) => self.handle_standby_report(received),
-            Happened::Supervisor(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
-            Happened::Supervisor(None) => self.supervisor_gone(),
-            Happened::Call => {}
-            Happened::Report(report) => self.reported(report),
-            Happened::Reconnected(connection) => self.reconnected(connection),
-            Happened::Output => {
+            Wakeup::Standby(received) => self.handle_standby_report(received),
+            Wakeup::Supervisor(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
+            Wakeup::Supervisor(None) => self.supervisor_gone(),
+            Wakeup::Call => {}
+            Wakeup::Report(report) => self.reported(report),
+            Wakeup::Reconnected(connection) => self.reconnected(connection),
+            Wakeup::Output => {
                 self.foreground.expect_output(&mut self.cx);
                 self.end_rest_if_read();
             }
-            Happened::TimePassed => self.time_passed(),
+            Wakeup::TimePassed => self.time_passed(),
         }
     }
 

@@ -4,7 +4,7 @@
 use super::actor::Session;
 use super::calls::Call;
 use super::config::Opened;
-use super::foreground::{Refused, Remains, Running};
+use super::foreground::{Refused, EndedCommand, ForegroundCommand};
 use super::loan::{Loan, Sent};
 use super::mailbox::Mailbox;
 use super::message::Message;
@@ -17,7 +17,7 @@ use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::exec::{By, ExecRequest, Outcome, SureSink};
 use crate::feed::What;
-use crate::output::rest::Source as _;
+use crate::output::rest::OutputSource as _;
 use crate::process::Birth;
 use crate::process::terminal::{Size, Terminal};
 use crate::shell::channel::Channel;
@@ -27,7 +27,7 @@ use crate::shell::state::{Cause, End, Kill, Ticket};
 use crate::supervisor::PidHold;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
-use nacre_containment::rest::{Wait, Writers};
+use nacre_containment::rest::{RestWait, Writers};
 use nacre_containment::tree::Tree;
 use nacre_isolation::git_config::GitConfigs;
 use nacre_protocol::shell::{Refusal as ShellRefusal, Request, RequestFlags, RequestKind};
@@ -125,7 +125,7 @@ impl Session {
             || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
             || request.terminal.is_some();
         let limit = self.calls.end_of_wait(ticket);
-        let command = Running::new(ticket, request, limit, sent);
+        let command = ForegroundCommand::new(ticket, request, limit, sent);
         if let Some(deadline) = command.deadline() {
             self.cx.timers.set(Timer::Timeout(ticket), deadline);
         }
@@ -398,7 +398,7 @@ impl Session {
             return None;
         }
         let writers = self.writers(substituted)?;
-        let wait = Wait::begin(self.foreground.command()?.total(), writers);
+        let wait = RestWait::begin(self.foreground.command()?.total(), writers);
         Some(Rest { end, substituted, wait })
     }
 
@@ -495,13 +495,13 @@ impl Session {
     }
 
     /// The result of a command that has ended.
-    pub(super) fn conclude(&mut self, command: Running, end: End, kill: Option<Kill>, restarted: bool) {
+    pub(super) fn conclude(&mut self, command: ForegroundCommand, end: End, kill: Option<Kill>, restarted: bool) {
         // A refused command has no result that reports it.
         let lost_state = if end == End::Refused { Vec::new() } else { self.engine.recovery.take_lost() };
         let outcome = Outcome { restarted, lost_state, cwd: self.cx.cwd.clone(), ..Outcome::default() };
         let seen = command.seen();
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
-        let Remains { request, mut outcome, pipes, died, answered } = command.finish(outcome, is_held);
+        let EndedCommand { request, mut outcome, pipes, died, answered } = command.finish(outcome, is_held);
         let killer = self.calls.answered(request.id);
         match pipes {
             Ok(pipes) => self.keep_pipes(pipes),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The configuration of a session's shell and its supervisor.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct SessionConfig {
     /// The session's id, for messages.
     pub id: String,
     /// The absolute directory where the shell starts.

@@ -1,6 +1,6 @@
 //! What all parts of a session use.
 
-use super::config::Config;
+use super::config::SessionConfig;
 use super::fate::Fate;
 use super::internal::Internal;
 use super::numbers::Numbers;
@@ -16,7 +16,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// See the module.
 pub(super) struct Context {
-    pub config: Config,
+    pub config: SessionConfig,
     pub fate: Fate,
     pub numbers: Numbers,
     pub timers: Timers,

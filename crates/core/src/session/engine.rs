@@ -7,7 +7,7 @@ use crate::sys;
 use std::os::fd::OwnedFd;
 
 /// See the module.
-pub(super) struct Engine {
+pub(super) struct SessionEngine {
     pub plain: Plain,
     pub recovery: Recovery,
     /// `$BASH_VERSION`; empty until the shell has started once.
@@ -16,7 +16,7 @@ pub(super) struct Engine {
     pub failure: Option<Error>,
 }
 
-impl Engine {
+impl SessionEngine {
     pub(super) fn new(uses_builtin: bool) -> Self {
         let (plain, recovery) = (Plain::new(!uses_builtin), Recovery::default());
         Self { plain, recovery, version: String::new(), failure: None }

@@ -11,8 +11,8 @@ use super::streams::OutputPipes;
 use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink};
 use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
-use crate::output::reader::Reader;
-use crate::output::rest::Source;
+use crate::output::reader::FileReader;
+use crate::output::rest::OutputSource;
 use crate::process::{DetachRequest, Process};
 use crate::process_log::ProcessLog;
 use crate::shell::state::Ticket;
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 /// See the module.
 #[derive(Default)]
 pub(super) struct Foreground {
-    running: Option<Running>,
+    running: Option<ForegroundCommand>,
     /// The call whose end the shell owes.
     owed: Option<Ticket>,
     /// The last command whose start was announced.
@@ -43,7 +43,7 @@ pub(super) struct Foreground {
     /// `$?` of the command during which the shell died, for the standby that takes over.
     status: u64,
     /// The pipes of the command that was answered last.
-    leftover: Option<Reader>,
+    leftover: Option<FileReader>,
     /// Tasks that read later output of processes of earlier commands.
     drains: JoinSet<()>,
     /// The call that makes the running command a process.
@@ -76,7 +76,7 @@ pub(super) struct Refused {
 
 impl Foreground {
     /// Adds a command that was sent to the shell.
-    pub(super) fn begin(&mut self, command: Running) {
+    pub(super) fn begin(&mut self, command: ForegroundCommand) {
         self.owed = Some(command.ticket);
         self.running = Some(command);
     }
@@ -96,12 +96,12 @@ impl Foreground {
         self.owed.take()
     }
 
-    pub(super) fn command(&mut self) -> Option<&mut Running> {
+    pub(super) fn command(&mut self) -> Option<&mut ForegroundCommand> {
         self.running.as_mut()
     }
 
     /// Removes a command: it is being answered, or refused.
-    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Running> {
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<ForegroundCommand> {
         self.running.take_if(|command| command.ticket == ticket)
     }
 
@@ -195,13 +195,13 @@ impl Foreground {
     }
 
     /// Keeps pipes that processes of an ended command hold.
-    pub(super) fn leave(&mut self, leftover: Reader) {
+    pub(super) fn leave(&mut self, leftover: FileReader) {
         self.leftover = Some(leftover);
     }
 
     /// Reads what processes of ended commands print later, so that they do not block.
     pub(super) fn drain_leftover(&mut self) {
-        if let Some(leftover) = self.leftover.take().filter(Reader::is_open) {
+        if let Some(leftover) = self.leftover.take().filter(FileReader::is_open) {
             while self.drains.try_join_next().is_some() {}
             self.drains.spawn(leftover.discard());
         }
@@ -222,7 +222,7 @@ impl Foreground {
 }
 
 /// A running command.
-pub(super) struct Running {
+pub(super) struct ForegroundCommand {
     ticket: Ticket,
     request: Box<ExecRequest>,
     capture: Capture,
@@ -246,23 +246,23 @@ pub(super) struct Running {
     streams_input: bool,
     /// Its caller has the result.
     answered: Option<Answered>,
-    _counted: Option<pace::Running>,
+    _counted: Option<pace::RunningCount>,
 }
 
 /// What remains of an ended command.
-pub(super) struct Remains {
+pub(super) struct EndedCommand {
     pub request: Box<ExecRequest>,
     /// With the output and the times.
     pub outcome: Outcome,
     /// Its pipes, for the next command, or the ends that other processes may still use.
-    pub pipes: Result<OutputPipes, Reader>,
+    pub pipes: Result<OutputPipes, FileReader>,
     /// Exit code and signal of the shell's process, if the command ended it.
     pub died: Option<(Option<i32>, Option<i32>)>,
     /// Its caller has the result.
     pub answered: Option<Answered>,
 }
 
-impl Running {
+impl ForegroundCommand {
     /// Creates a command that was sent. `limit`: when it times out, if it has waited; otherwise its timeout begins.
     pub(super) fn new(ticket: Ticket, mut request: Box<ExecRequest>, limit: Option<Instant>, sent: Sent) -> Self {
         let Sent { begun, started_at, output, stdin, answered, .. } = sent;
@@ -299,7 +299,7 @@ impl Running {
             input: pipe,
             seen: [0; 2],
             streams_input,
-            _counted: answered.is_none().then(pace::Running::begin),
+            _counted: answered.is_none().then(pace::RunningCount::begin),
             answered,
         }
     }
@@ -430,7 +430,7 @@ impl Running {
     }
 
     /// Ends it. `outcome` gets the output. `is_held`: other processes may hold its pipes.
-    pub(super) fn finish(mut self, mut outcome: Outcome, is_held: bool) -> Remains {
+    pub(super) fn finish(mut self, mut outcome: Outcome, is_held: bool) -> EndedCommand {
         self.stop_input();
         let sink = &mut self.request.sink;
         self.capture.drain(sink);
@@ -441,7 +441,7 @@ impl Running {
         };
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
-        Remains { request: self.request, outcome, pipes, died: self.died, answered: self.answered }
+        EndedCommand { request: self.request, outcome, pipes, died: self.died, answered: self.answered }
     }
 
     /// Returns the request, to send or to refuse it.
@@ -458,7 +458,7 @@ impl Running {
     }
 }
 
-impl Source for Running {
+impl OutputSource for ForegroundCommand {
     /// Only other processes can write from now on.
     fn read_on(&mut self) -> bool {
         self.writers = None;

@@ -1,7 +1,7 @@
 //! Handles, which send messages to a session.
 
 use super::actor;
-use super::config::{Config, Opened};
+use super::config::{SessionConfig, Opened};
 use super::fate::Fate;
 
 use super::mailbox::{Sender, WeakSender, mailbox};
@@ -71,7 +71,7 @@ impl WeakHandle {
 
 impl Handle {
     /// Starts the session's task. The shell itself is started by the first call that needs it.
-    pub fn spawn(config: Config) -> io::Result<Self> {
+    pub fn spawn(config: SessionConfig) -> io::Result<Self> {
         let id = config.id.clone();
         let (sender, mailbox) = mailbox();
         let fate = Fate::default();

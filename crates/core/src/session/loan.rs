@@ -1,6 +1,6 @@
 //! What a session lends to its callers: everything needed to run one command. See [`mod@super::mailbox`].
 
-use super::mailbox::{Answer, Letter};
+use super::mailbox::{CallerAnswer, Letter};
 use super::numbers::Series;
 use super::pace::Pace;
 use super::stdin::StdinEnd;
@@ -70,8 +70,8 @@ impl Expected {
 }
 
 /// Messages of callers that may use the loan.
-pub(super) trait Lent: Letter<Loan = Loan, Wait = Expected, Answer = Outcome> {}
-impl<M: Letter<Loan = Loan, Wait = Expected, Answer = Outcome>> Lent for M {}
+pub(super) trait Lent: Letter<Loan = Loan, Wait = Expected, CallerAnswer = Outcome> {}
+impl<M: Letter<Loan = Loan, Wait = Expected, CallerAnswer = Outcome>> Lent for M {}
 
 impl Loan {
     /// Sends a command to the shell. `terminal`: its own, if it has one.
@@ -125,8 +125,8 @@ impl Sent {
     }
 
     /// Receives its answer.
-    pub(super) fn answer<M: Lent>(&mut self, request: &mut ExecRequest) -> Answer<M> {
-        let Some(loan) = self.loan.take() else { return Answer::Nothing };
+    pub(super) fn answer<M: Lent>(&mut self, request: &mut ExecRequest) -> CallerAnswer<M> {
+        let Some(loan) = self.loan.take() else { return CallerAnswer::Nothing };
         match loan.shell.poll() {
             Some(Received::Reply(Reply::Done(done)))
                 if done.id == self.id && is_whole(&done) && !loan.has_changed_configs() =>
@@ -137,21 +137,21 @@ impl Sent {
                 self.early.push(Received::Reply(begun));
                 let expected = loan.pace.patience().map(|patience| Expected(Arc::clone(&loan.shell), patience));
                 self.loan = Some(loan);
-                expected.map_or(Answer::Nothing, Answer::Part)
+                expected.map_or(CallerAnswer::Nothing, CallerAnswer::Part)
             }
             Some(other) => {
                 self.early.push(other);
-                Answer::Nothing
+                CallerAnswer::Nothing
             }
             None => {
                 loan.pace.missed();
-                Answer::Nothing
+                CallerAnswer::Nothing
             }
         }
     }
 
     /// Makes the result. The session keeps its own records later, from the same report.
-    fn conclude<M: Lent>(&mut self, request: &mut ExecRequest, mut loan: Loan, done: Done) -> Answer<M> {
+    fn conclude<M: Lent>(&mut self, request: &mut ExecRequest, mut loan: Loan, done: Done) -> CallerAnswer<M> {
         let mut outcome = Outcome {
             exit_code: Some(done.status),
             cwd: OsString::from_vec(done.cwd.clone()).into(),
@@ -178,7 +178,7 @@ impl Sent {
         let is_small = outcome.stdout.len() + outcome.stderr.len() <= SMALL;
         let is_kept = is_small && done.flags.contains(DoneFlags::STATE_KEPT);
         self.early.push(Received::Reply(Reply::Done(done)));
-        Answer::Whole(outcome, is_kept.then_some(loan))
+        CallerAnswer::Whole(outcome, is_kept.then_some(loan))
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) trait Letter {
     type Wait;
 
     /// What a caller gets that has waited.
-    type Answer;
+    type CallerAnswer;
 
     /// Sends the message if it is a command, and records that it was sent. Returns how to wait for its answer, if that is
     /// likely to come at once.
@@ -41,14 +41,14 @@ pub(super) trait Letter {
     fn wait(how: Self::Wait);
 
     /// Looks for the answer to the sent command.
-    fn answer(&mut self) -> Answer<Self>;
+    fn answer(&mut self) -> CallerAnswer<Self>;
 
     /// Whether the message was sent.
     fn is_sent(&self) -> bool;
 }
 
 /// What has come when a caller has waited.
-pub(super) enum Answer<M: Letter + ?Sized> {
+pub(super) enum CallerAnswer<M: Letter + ?Sized> {
     /// The answer, and the loan unless the command may have changed the shell.
     Whole(M::Answer, Option<M::Loan>),
     /// A part of it: the rest is likely to come at once.
@@ -57,7 +57,7 @@ pub(super) enum Answer<M: Letter + ?Sized> {
     Nothing,
 }
 
-struct State<M: Letter> {
+struct MailboxState<M: Letter> {
     queue: VecDeque<M>,
     loan: Option<M::Loan>,
     /// A caller sends a command, or waits for the answer to it.
@@ -78,10 +78,10 @@ const MANY_ANSWERED: usize = 256;
 /// With so many, it is too far behind.
 const MOST_ANSWERED: usize = 1024;
 
-struct Shared<M: Letter>(Mutex<State<M>>);
+struct SharedMailbox<M: Letter>(Mutex<MailboxState<M>>);
 
-impl<M: Letter> Shared<M> {
-    fn lock(&self) -> MutexGuard<'_, State<M>> {
+impl<M: Letter> SharedMailbox<M> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState<M>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,14 +102,14 @@ impl<M: Letter> Shared<M> {
             drop(state);
             M::wait(how);
             state = self.lock();
-            match state.queue.get_mut(own).map_or(Answer::Nothing, M::answer) {
-                Answer::Part(again) => wait = Some(again),
-                Answer::Whole(whole, loan) => {
+            match state.queue.get_mut(own).map_or(CallerAnswer::Nothing, M::answer) {
+                CallerAnswer::Part(again) => wait = Some(again),
+                CallerAnswer::Whole(whole, loan) => {
                     let is_last = own < MOST_ANSWERED && own + 1 == state.queue.len();
                     state.loan = if is_last { loan } else { None };
                     answer = Some(whole);
                 }
-                Answer::Nothing => {}
+                CallerAnswer::Nothing => {}
             }
         }
         std::mem::forget(awaited);
@@ -123,7 +123,7 @@ impl<M: Letter> Shared<M> {
 }
 
 /// Lets the session go on if sending the command, or looking for its answer, panics.
-struct Awaited<'a, M: Letter>(&'a Shared<M>);
+struct Awaited<'a, M: Letter>(&'a SharedMailbox<M>);
 
 impl<M: Letter> Drop for Awaited<'_, M> {
     fn drop(&mut self) {
@@ -134,7 +134,7 @@ impl<M: Letter> Drop for Awaited<'_, M> {
 }
 
 /// Wakes the session after the lock is released, so that it does not wait for the lock.
-fn wake<M: Letter>(mut state: MutexGuard<'_, State<M>>) {
+fn wake<M: Letter>(mut state: MutexGuard<'_, MailboxState<M>>) {
     state.dozes = false;
     let waiting = state.waiting.take();
     drop(state);
@@ -145,7 +145,7 @@ fn wake<M: Letter>(mut state: MutexGuard<'_, State<M>>) {
 
 /// Creates a mailbox.
 pub(super) fn mailbox<M: Letter>() -> (Sender<M>, Mailbox<M>) {
-    let state = State {
+    let state = MailboxState {
         queue: VecDeque::new(),
         loan: None,
         is_awaited: false,
@@ -154,7 +154,7 @@ pub(super) fn mailbox<M: Letter>() -> (Sender<M>, Mailbox<M>) {
         is_closed: false,
         is_abandoned: false,
     };
-    let shared = Arc::new(Shared(Mutex::new(state)));
+    let shared = Arc::new(SharedMailbox(Mutex::new(state)));
     (Sender(Arc::new(Senders(Arc::clone(&shared)))), Mailbox(shared))
 }
 
@@ -165,7 +165,7 @@ pub(super) struct Sender<M: Letter>(Arc<Senders<M>>);
 pub(super) struct WeakSender<M: Letter>(Weak<Senders<M>>);
 
 /// Dropped with the last [`Sender`].
-struct Senders<M: Letter>(Arc<Shared<M>>);
+struct Senders<M: Letter>(Arc<SharedMailbox<M>>);
 
 impl<M: Letter> Drop for Senders<M> {
     fn drop(&mut self) {
@@ -227,7 +227,7 @@ impl<M: Letter> Clone for WeakSender<M> {
 }
 
 /// The session's end. Dropping it closes the mailbox.
-pub(super) struct Mailbox<M: Letter>(Arc<Shared<M>>);
+pub(super) struct Mailbox<M: Letter>(Arc<SharedMailbox<M>>);
 
 /// What the session gets back; see [`Mailbox::take_back`].
 pub(super) enum TakenBack<M: Letter> {
@@ -240,7 +240,7 @@ pub(super) enum TakenBack<M: Letter> {
 }
 
 /// The next message; see [`Mailbox::next`].
-pub(super) enum Next<M> {
+pub(super) enum NextMessage<M> {
     Message(M),
     /// There is none.
     Nothing,
@@ -256,7 +256,7 @@ impl<M: Letter> Mailbox<M> {
         drop(cooperative(self.wait_until(|state| !state.queue.is_empty() || state.is_abandoned)).await);
     }
 
-    fn wait_until(&self, is_so: impl Fn(&State<M>) -> bool) -> impl Future<Output = MutexGuard<'_, State<M>>> {
+    fn wait_until(&self, is_so: impl Fn(&MailboxState<M>) -> bool) -> impl Future<Output = MutexGuard<'_, MailboxState<M>>> {
         poll_fn(move |context| {
             let mut state = self.0.lock();
             if !state.is_awaited && is_so(&state) {
@@ -270,12 +270,12 @@ impl<M: Letter> Mailbox<M> {
     }
 
     /// Receives the next message, after everything has been taken back.
-    pub(super) fn next(&mut self) -> Next<M> {
+    pub(super) fn next(&mut self) -> NextMessage<M> {
         let mut state = self.0.lock();
         match state.queue.pop_front() {
-            Some(message) => Next::Message(message),
-            None if state.is_abandoned => Next::Abandoned,
-            None => Next::Nothing,
+            Some(message) => NextMessage::Message(message),
+            None if state.is_abandoned => NextMessage::Abandoned,
+            None => NextMessage::Nothing,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::config::Opened;
 use super::loan::{Expected, Loan, Sent};
-use super::mailbox::{Answer, Letter};
+use super::mailbox::{CallerAnswer, Letter};
 use super::ports::Network;
 use super::running::RunningCommand;
 use super::saved::Saved;
@@ -123,7 +123,7 @@ impl Message {
 impl Letter for Message {
     type Loan = Loan;
     type Wait = Expected;
-    type Answer = Outcome;
+    type CallerAnswer = Outcome;
 
     fn send_with(&mut self, loan: Loan) -> Option<Expected> {
         // Only the session can open a terminal.
@@ -141,10 +141,10 @@ impl Letter for Message {
         expected.wait();
     }
 
-    fn answer(&mut self) -> Answer<Self> {
+    fn answer(&mut self) -> CallerAnswer<Self> {
         match self {
             Self::Exec { request, sent: Some(sent), .. } => sent.answer(request),
-            _ => Answer::Nothing,
+            _ => CallerAnswer::Nothing,
         }
     }
 

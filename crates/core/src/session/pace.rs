@@ -22,9 +22,9 @@ const MOST_MISSES: u8 = 3;
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts a command as running until dropped.
-pub(super) struct Running(());
+pub(super) struct RunningCount(());
 
-impl Running {
+impl RunningCount {
     /// Adds a running command.
     pub(super) fn begin() -> Self {
         RUNNING.fetch_add(1, Ordering::Relaxed);
@@ -32,7 +32,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCount {
     fn drop(&mut self) {
         RUNNING.fetch_sub(1, Ordering::Relaxed);
     }

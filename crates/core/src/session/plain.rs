@@ -9,7 +9,7 @@ use super::actor::Session;
 use super::calls::Call;
 use super::commands::{not_started, read_only};
 use super::engine::{PlainShell, Purpose};
-use super::foreground::{Refused, Running};
+use super::foreground::{Refused, ForegroundCommand};
 use super::loan::Sent;
 use super::streams::{Streams, null_streams};
 use super::timers::{HELLO, Timer};
@@ -160,7 +160,7 @@ impl Session {
         };
         let limit = self.calls.end_of_wait(ticket);
         let sent = Sent::new(self.cx.numbers.command(), begun, output, stdin);
-        let command = Running::new(ticket, request, limit, sent);
+        let command = ForegroundCommand::new(ticket, request, limit, sent);
         if let Some(deadline) = command.deadline() {
             self.cx.timers.set(Timer::Timeout(ticket), deadline);
         }

@@ -77,7 +77,7 @@ impl Looks {
 }
 
 /// Where to connect.
-struct Target {
+struct PortTarget {
     address: SocketAddr,
     /// All sockets that could take the connection.
     sockets: HashSet<Listener>,
@@ -136,11 +136,11 @@ impl Network {
         tokio::time::timeout(CONNECT, attempts).await.unwrap_or_else(|_| Err(Error::port_closed(port)))
     }
 
-    async fn connect_to<R>(&self, target: Target, socket: impl Fn(Socket) -> R) -> Result<OwnedFd, Error>
+    async fn connect_to<R>(&self, target: PortTarget, socket: impl Fn(Socket) -> R) -> Result<OwnedFd, Error>
     where
         R: Future<Output = Result<OwnedFd, Error>>,
     {
-        let Target { address, sockets } = target;
+        let PortTarget { address, sockets } = target;
         let closed = || Error::port_closed(address.port());
         let own = std::net::TcpStream::from(socket(if address.is_ipv6() { Socket::Ipv6 } else { Socket::Ipv4 }).await?);
         let stream = TcpSocket::from_std_stream(own).connect(address).await.map_err(|_| closed())?;
@@ -188,7 +188,7 @@ impl Network {
     }
 
     /// Where the programs of the session that listen on a port can be reached, the best first.
-    fn targets(&self, port: u16) -> io::Result<Vec<Target>> {
+    fn targets(&self, port: u16) -> io::Result<Vec<PortTarget>> {
         let members = self.members()?;
         let mut all = self.listeners()?;
         all.retain(|listener| listener.address.port() == port);
@@ -201,7 +201,7 @@ impl Network {
         found.truncate(MAX_TARGETS);
         let target = |address| {
             let sockets = rivals(&all, address);
-            sockets.is_subset(&own).then_some(Target { address, sockets })
+            sockets.is_subset(&own).then_some(PortTarget { address, sockets })
         };
         Ok(found.into_iter().filter_map(target).collect())
     }

@@ -6,7 +6,7 @@
 use crate::shell::event::Event;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
-use nacre_containment::rest::Wait;
+use nacre_containment::rest::RestWait;
 
 /// See the module.
 pub(super) struct Rest {
@@ -14,7 +14,7 @@ pub(super) struct Rest {
     pub end: Event,
     /// Whether children of the shell may be substitutions. Otherwise they are jobs.
     pub substituted: bool,
-    pub wait: Wait,
+    pub wait: RestWait,
 }
 
 /// Whether a process is below the shell.

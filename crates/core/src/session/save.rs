@@ -4,7 +4,7 @@
 //! state that its next shell begins with.
 
 use super::context::Context;
-use super::engine::Engine;
+use super::engine::SessionEngine;
 use super::foreground::Foreground;
 use super::holds::Holds;
 use super::message::SaveReply;
@@ -16,7 +16,7 @@ use nacre_protocol::shell::restorable;
 
 impl Saved {
     /// Begins a session with it.
-    pub(super) fn begin(self, cx: &mut Context, foreground: &mut Foreground, engine: &mut Engine) {
+    pub(super) fn begin(self, cx: &mut Context, foreground: &mut Foreground, engine: &mut SessionEngine) {
         let (shell, status, cwd) = self.into_parts();
         foreground.keep_status(status);
         cx.cwd = cwd;
@@ -40,7 +40,7 @@ impl Holds {
         cx: &mut Context,
         shell: Shell,
         link: &ShellLink,
-        engine: &Engine,
+        engine: &SessionEngine,
         status: u64,
     ) {
         // A shell that has died during the hold is being replaced.

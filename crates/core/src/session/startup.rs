@@ -1,7 +1,7 @@
 //! Starts a working shell (supervisor, shell, handshake, setup), and the standby that replaces it when it dies.
 
 use super::actor::Session;
-use super::config::{Config, Isolated};
+use super::config::{SessionConfig, Isolated};
 use super::streams::null_streams;
 use super::timers::{HELLO, Timer};
 use crate::capabilities;
@@ -39,7 +39,7 @@ impl Session {
         let group =
             self.cx.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
         let mark = self.cx.config.marks.next();
-        let Config { supervisor, cwd, shell, env, user, limits, .. } = &self.cx.config;
+        let SessionConfig { supervisor, cwd, shell, env, user, limits, .. } = &self.cx.config;
         let launch = Launch {
             program: supervisor,
             cwd,

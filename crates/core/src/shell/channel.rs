@@ -1,6 +1,6 @@
 //! The host's end of the socket of one bash process.
 
-use crate::link::{Descriptor, Link, Message};
+use crate::link::{Descriptor, Link, LinkMessage};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
@@ -83,18 +83,18 @@ impl Channel {
     }
 
     /// Prepares a request: the part of [`Channel::send`] that can fail.
-    pub fn prepare(request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<Message> {
+    pub fn prepare(request: &Request<'_>, mut descriptors: Vec<Descriptor>) -> io::Result<LinkMessage> {
         let Encoded { message, file } = request.encode().ok_or(io::ErrorKind::FileTooLarge)?;
         if let Some(payload) = file {
             let file = crate::sys::memory_file()?;
             crate::sys::replace_contents(&file, &payload)?;
             descriptors.push(file.into());
         }
-        Ok(Message { bytes: message, descriptors })
+        Ok(LinkMessage { bytes: message, descriptors })
     }
 
     /// Sends a prepared request.
-    pub fn post(&self, message: Message) {
+    pub fn post(&self, message: LinkMessage) {
         self.link.post(message);
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let _guard = runtime.enter();
         let (channel, process) = Channel::pair().unwrap();
         assert!(!channel.has_lost());
-        channel.post(Message { bytes: b"request".to_vec(), descriptors: Vec::new() });
+        channel.post(LinkMessage { bytes: b"request".to_vec(), descriptors: Vec::new() });
         let fork = process.try_clone().unwrap();
         drop(process);
         assert!(channel.has_lost(), "while a fork holds the channel open");

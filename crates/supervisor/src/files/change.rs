@@ -5,7 +5,7 @@ use super::failure::{Stop, about, failure};
 use super::info::{info, target};
 use super::place::Place;
 use super::way::{Start, Way, place_of};
-use nacre_protocol::files::{Failure, Info, Kind, Reason, Reply};
+use nacre_protocol::files::{Failure, Info, Kind, Reason, FilesReply};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 pub fn stat(connection: &Connection, start: Start<'_>, path: &[u8], follow: bool) -> Result<(), Stop> {
     let way = match Way::of(start, path, follow) {
         Err(Failure { reason: Reason::System(errno), .. }) if is_missing(errno) => {
-            return connection.send(&Reply::Found(None));
+            return connection.send(&FilesReply::Found(None));
         }
         way => way?,
     };
@@ -24,7 +24,7 @@ pub fn stat(connection: &Connection, start: Start<'_>, path: &[u8], follow: bool
         Err(Errno::NOENT | Errno::NOTDIR) => None,
         Err(errno) => return Err(about(path)(errno).into()),
     };
-    connection.send(&Reply::Found(found))
+    connection.send(&FilesReply::Found(found))
 }
 
 fn is_missing(errno: i32) -> bool {
@@ -61,7 +61,7 @@ pub fn read(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<()
     let way = Way::of(start, path, true)?;
     let flags = if way.follows { OFlags::empty() } else { OFlags::NOFOLLOW };
     let (file, found) = open_to_read(&way.origin, &way.path, flags).map_err(|reason| failure(reason, path))?;
-    connection.send_with(&Reply::Opened(found), &[file.as_fd()])
+    connection.send_with(&FilesReply::Opened(found), &[file.as_fd()])
 }
 
 /// Opens a regular file. Other files are never opened: some block, and opening some devices has side effects.

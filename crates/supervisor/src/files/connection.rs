@@ -1,7 +1,7 @@
 //! The connection of one call.
 
 use super::failure::Stop;
-use nacre_protocol::files::{Finish, Reply};
+use nacre_protocol::files::{Finish, FilesReply};
 use nacre_protocol::message;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,12 +16,12 @@ impl Connection {
     }
 
     /// Sends a reply. Waits while the host does not read.
-    pub fn send(&self, reply: &Reply) -> Result<(), Stop> {
+    pub fn send(&self, reply: &FilesReply) -> Result<(), Stop> {
         self.send_with(reply, &[])
     }
 
     /// Sends a reply with descriptors.
-    pub fn send_with(&self, reply: &Reply, descriptors: &[BorrowedFd<'_>]) -> Result<(), Stop> {
+    pub fn send_with(&self, reply: &FilesReply, descriptors: &[BorrowedFd<'_>]) -> Result<(), Stop> {
         message::send(self.0.as_fd(), reply, descriptors).map_err(|_| Stop::Cancelled)
     }
 

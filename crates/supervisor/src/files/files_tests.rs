@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::own_process::{in_own_process, until};
-use nacre_protocol::files::{Change, Event, Failure, Finish, Info, Kind};
+use nacre_protocol::files::{FileChange, Event, Failure, Finish, Info, Kind};
 use nacre_protocol::socket;
 use nacre_protocol::standing::{ResourceLimits, RunAs};
 use std::fs;
@@ -180,7 +180,7 @@ fn calls_that_take_long_hold_up_no_other() {
         watches.iter().for_each(|watch| assert_eq!(reply(watch).0, Reply::Done));
         assert!(matches!(helper.ask(Call::Stat { path: b"d".to_vec(), follow: true }), Reply::Found(Some(_))));
         fs::write(helper.path("d/x"), "").unwrap();
-        let created = Event { change: Change::Created, path: b"x".to_vec(), old_path: None };
+        let created = Event { change: FileChange::Created, path: b"x".to_vec(), old_path: None };
         for watch in &watches {
             let Reply::Events(events) = reply(watch).0 else { panic!("no events") };
             assert_eq!(events[0], created);

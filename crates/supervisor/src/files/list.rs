@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
 use super::way::{Start, Way};
-use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_LIST_BYTES, Reason, Reply};
+use nacre_protocol::files::{BATCH_BYTES, ListedEntry, Kind, MAX_LIST_BYTES, Reason, FilesReply};
 use rustix::io::Errno;
 
 /// Sends the entries in no particular order. Entries that disappear meanwhile are left out.
@@ -41,7 +41,7 @@ pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32, 
             found => found.map_err(&failed)?,
         };
         let descends = info.kind == Kind::Directory && levels.len() < depth as usize;
-        batch.add(Entry { path: own, info }, path)?;
+        batch.add(ListedEntry { path: own, info }, path)?;
         if descends {
             match cursor.enter(&name) {
                 // It was removed, or has been replaced.
@@ -54,12 +54,12 @@ pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32, 
         }
     }
     batch.send()?;
-    connection.send(&Reply::Done)
+    connection.send(&FilesReply::Done)
 }
 
 struct Batch<'a> {
     connection: &'a Connection,
-    entries: Vec<Entry>,
+    entries: Vec<ListedEntry>,
     bytes: usize,
     most: usize,
     total: usize,
@@ -70,7 +70,7 @@ struct Batch<'a> {
 const ENTRY_BYTES: usize = 48;
 
 impl Batch<'_> {
-    fn add(&mut self, entry: Entry, path: &[u8]) -> Result<(), Stop> {
+    fn add(&mut self, entry: ListedEntry, path: &[u8]) -> Result<(), Stop> {
         self.total += 1;
         if self.total > self.most {
             return Err(failure(Reason::TooMany(self.most), path).into());
@@ -88,6 +88,6 @@ impl Batch<'_> {
     fn send(&mut self) -> Result<(), Stop> {
         self.bytes = 0;
         let entries = std::mem::take(&mut self.entries);
-        if entries.is_empty() { Ok(()) } else { self.connection.send(&Reply::Entries(entries)) }
+        if entries.is_empty() { Ok(()) } else { self.connection.send(&FilesReply::Entries(entries)) }
     }
 }

@@ -34,7 +34,7 @@ use connection::Connection;
 use failure::{Stop, about};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
-use nacre_protocol::files::{Call, Failure, HELPER_NAME, MAX_OPEN, Reason, Reply, Request};
+use nacre_protocol::files::{Call, Failure, HELPER_NAME, MAX_OPEN, Reason, FilesReply, FilesRequest};
 use nacre_protocol::message;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::io::Errno;
@@ -126,7 +126,7 @@ impl Server {
     fn serve(server: &Arc<Self>) {
         loop {
             server.idle.fetch_add(1, Ordering::SeqCst);
-            let received = message::receive::<Request>(server.socket.as_fd());
+            let received = message::receive::<FilesRequest>(server.socket.as_fd());
             if server.idle.fetch_sub(1, Ordering::SeqCst) == 1 {
                 Self::add_thread(server);
             }
@@ -142,18 +142,18 @@ impl Server {
         }
     }
 
-    fn answer(&self, connection: &Connection, request: Request) {
+    fn answer(&self, connection: &Connection, request: FilesRequest) {
         let done = match self.set_up {
             Ok(()) => perform(connection, request),
             Err(errno) => Err(Failure { reason: Reason::SetUp(errno), path: Vec::new() }.into()),
         };
         if let Err(Stop::Failed(failure)) = done {
-            let _ = connection.send(&Reply::Failed(failure));
+            let _ = connection.send(&FilesReply::Failed(failure));
         }
     }
 }
 
-fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -> Result<(), Stop> {
+fn perform(connection: &Connection, FilesRequest { cwd, call, is_rooted }: FilesRequest) -> Result<(), Stop> {
     let start = if is_rooted { Start::Root(&cwd) } else { Start::Session(&cwd) };
     match call {
         Call::Read { path } => return change::read(connection, start, &path),
@@ -170,7 +170,7 @@ fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -
         Call::Copy { from, to, recursive } => copy::copy(connection, &cwd, &from, &to, recursive),
         Call::Remove { path, recursive } => remove::remove(connection, start, &path, recursive),
     }?;
-    connection.send(&Reply::Done)
+    connection.send(&FilesReply::Done)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use super::connection::Connection;
 use super::failure::{Stop, failure};
-use nacre_protocol::files::{Reason, Reply, Socket};
+use nacre_protocol::files::{Reason, FilesReply, Socket};
 use std::os::fd::AsFd;
 
 /// Makes a socket and passes it to the host.
 pub fn make(connection: &Connection, socket: Socket) -> Result<(), Stop> {
     let made = socket.make().map_err(|errno| failure(Reason::System(errno as i32), b""))?;
-    connection.send_with(&Reply::Socket, &[made.as_fd()])
+    connection.send_with(&FilesReply::Socket, &[made.as_fd()])
 }

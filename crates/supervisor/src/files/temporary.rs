@@ -11,9 +11,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-static LIVE: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
+static LIVE: Mutex<Vec<Arc<TemporaryFile>>> = Mutex::new(Vec::new());
 
-struct Entry {
+struct TemporaryFile {
     directory: OwnedFd,
     name: Vec<u8>,
     is_tree: bool,
@@ -23,7 +23,7 @@ struct Entry {
 }
 
 /// See the module. Dropping it removes the file.
-pub struct Temporary(Arc<Entry>);
+pub struct Temporary(Arc<TemporaryFile>);
 
 /// How often to try to remove a tree.
 const REMOVALS: u32 = 50;
@@ -55,7 +55,7 @@ impl Temporary {
         loop {
             let name = temporary_name(RandomState::new().hash_one(0));
             let directory = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
-            let entry = Arc::new(Entry { directory, name, is_tree, exists: Mutex::new(false) });
+            let entry = Arc::new(TemporaryFile { directory, name, is_tree, exists: Mutex::new(false) });
             let temporary = Self(Arc::clone(&entry));
             let mut exists = lock(&entry.exists);
             lock(&LIVE).push(Arc::clone(&entry));
@@ -92,7 +92,7 @@ impl Drop for Temporary {
     }
 }
 
-impl Entry {
+impl TemporaryFile {
     fn remove(&self) {
         let mut exists = lock(&self.exists);
         if !std::mem::take(&mut *exists) {

@@ -10,8 +10,8 @@ use super::failure::{Stop, about, below, failure};
 use super::place::Origin;
 use super::watch_events::{Happened, send, wait};
 use super::watched_file::WatchedFile;
-use super::watched_tree::{Entry, Found, Place, WatchedTree};
-use nacre_protocol::files::{Change, Event, Failure, Kind, Reason, Reply, is_temporary};
+use super::watched_tree::{Entry, Found, WatchedTreePlace, WatchedTree};
+use nacre_protocol::files::{FileChange, Event, Failure, Kind, Reason, FilesReply, is_temporary};
 use nix::poll::PollTimeout;
 use rustix::fs::inotify::ReadFlags;
 use rustix::fs::{AtFlags, statat};
@@ -34,7 +34,7 @@ const MOST_REPLACED: usize = 16;
 struct Moved {
     at: Instant,
     cookie: u32,
-    from: Place,
+    from: WatchedTreePlace,
     /// `None` if nothing was known to be there.
     entry: Option<Entry>,
 }
@@ -50,7 +50,7 @@ struct Watch {
     moved: Vec<Moved>,
     /// The last renames onto names that were known: from and to. If the next one beside them goes back, the two were
     /// exchanged.
-    replaced: Vec<(Place, Place)>,
+    replaced: Vec<(WatchedTreePlace, WatchedTreePlace)>,
     doubts: Option<Doubts>,
     events: Vec<Event>,
     is_over: bool,
@@ -73,7 +73,7 @@ pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) 
 }
 
 fn watch_tree(connection: &Connection, tree: WatchedTree, failed: &dyn Fn(Errno) -> Failure) -> Result<(), Stop> {
-    connection.send(&Reply::Done)?;
+    connection.send(&FilesReply::Done)?;
     let mut watch =
         Watch { tree, moved: Vec::new(), replaced: Vec::new(), doubts: None, events: Vec::new(), is_over: false };
     loop {
@@ -86,7 +86,7 @@ fn watch_tree(connection: &Connection, tree: WatchedTree, failed: &dyn Fn(Errno)
         watch.settle_doubts(is_quiet).map_err(failed)?;
         send(connection, std::mem::take(&mut watch.events))?;
         if watch.is_over {
-            return connection.send(&Reply::Done);
+            return connection.send(&FilesReply::Done);
         }
     }
 }
@@ -105,7 +105,7 @@ impl Watch {
 
     fn take(&mut self, Happened { watch, flags, cookie, name }: Happened) -> Result<(), Errno> {
         if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-            self.event(Change::Overflow, Vec::new(), None);
+            self.event(FileChange::Overflow, Vec::new(), None);
             self.tree.is_in_doubt = true;
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl Watch {
             self.tree.is_in_doubt |= flags.contains(ReadFlags::UNMOUNT);
             if self.tree.is_root(watch) && !self.is_over {
                 self.is_over = true;
-                self.event(Change::Deleted, Vec::new(), None);
+                self.event(FileChange::Deleted, Vec::new(), None);
             }
             if flags.contains(ReadFlags::IGNORED) {
                 self.tree.ended(watch);
@@ -149,30 +149,30 @@ impl Watch {
             return self.moved_to(cookie, place, is_directory);
         } else if let Some(entry) = self.tree.entry(&place) {
             // Not for a file without a name (O_TMPFILE), which the kernel reports by its inode.
-            self.about(Change::Modified, &place);
+            self.about(FileChange::Modified, &place);
             // It may be readable now.
             return if self.tree.is_watched(entry) { Ok(()) } else { self.look(entry) };
         }
         Ok(())
     }
 
-    fn created(&mut self, place: Place, is_directory: bool) -> Result<(), Errno> {
+    fn created(&mut self, place: WatchedTreePlace, is_directory: bool) -> Result<(), Errno> {
         if self.tree.is_full() {
             return self.unless_full(Err(Errno::NOSPC));
         }
         let entry = self.tree.create(&place, is_directory);
-        self.about(Change::Created, &place);
+        self.about(FileChange::Created, &place);
         self.look(entry)
     }
 
-    fn deleted(&mut self, place: Place, entry: Option<Entry>) {
+    fn deleted(&mut self, place: WatchedTreePlace, entry: Option<Entry>) {
         if let Some(entry) = entry {
-            self.about(Change::Deleted, &place);
+            self.about(FileChange::Deleted, &place);
             self.tree.forget(entry);
         }
     }
 
-    fn moved_to(&mut self, cookie: u32, to: Place, is_directory: bool) -> Result<(), Errno> {
+    fn moved_to(&mut self, cookie: u32, to: WatchedTreePlace, is_directory: bool) -> Result<(), Errno> {
         let at = self.moved.iter().position(|moved| moved.cookie == cookie);
         let moved = at.map(|at| self.moved.remove(at));
         if let Some(Moved { from, .. }) = &moved {
@@ -188,7 +188,7 @@ impl Watch {
             // From elsewhere.
             _ => {
                 let Some(entry) = self.tree.entry(&to) else { return self.created(to, is_directory) };
-                self.about(Change::Modified, &to);
+                self.about(FileChange::Modified, &to);
                 self.tree.doubt(&to, entry, is_directory);
                 return self.look(entry);
             }
@@ -206,12 +206,12 @@ impl Watch {
         let before = self.tree.take(&to);
         before.into_iter().for_each(|before| self.tree.forget(before));
         match (self.tree.path_of(&to), self.tree.path_of(&from)) {
-            (Some(path), Some(old_path)) => self.event(Change::Renamed, path, Some(old_path)),
+            (Some(path), Some(old_path)) => self.event(FileChange::Renamed, path, Some(old_path)),
             // Everything that was in the directory that it has left is gone, and this may have been one above.
             (Some(path), None) => {
                 self.tree.forget(entry);
                 if before.is_some() {
-                    self.event(Change::Deleted, path, None);
+                    self.event(FileChange::Deleted, path, None);
                 }
                 return self.created(to, is_directory);
             }
@@ -237,7 +237,7 @@ impl Watch {
         if done != Err(Errno::NOSPC) {
             return done;
         }
-        self.event(Change::Overflow, Vec::new(), None);
+        self.event(FileChange::Overflow, Vec::new(), None);
         Ok(())
     }
 
@@ -278,16 +278,16 @@ impl Watch {
     }
 
     /// Reports a change of a file, unless that is temporary.
-    fn about(&mut self, change: Change, place: &Place) {
+    fn about(&mut self, change: FileChange, place: &WatchedTreePlace) {
         if let Some(path) = self.tree.path_of(place).filter(|_| !is_temporary(&place.name)) {
             self.event(change, path, None);
         }
     }
 
     /// Adds an event, merging consecutive changes of one file, and overflows.
-    fn event(&mut self, change: Change, path: Vec<u8>, old_path: Option<Vec<u8>>) {
+    fn event(&mut self, change: FileChange, path: Vec<u8>, old_path: Option<Vec<u8>>) {
         let event = Event { change, path, old_path };
-        let merges = matches!(change, Change::Modified | Change::Overflow);
+        let merges = matches!(change, FileChange::Modified | FileChange::Overflow);
         if !merges || self.events.last() != Some(&event) {
             self.events.push(event);
         }

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::failure::Stop;
-use nacre_protocol::files::{BATCH_BYTES, Event, Reply};
+use nacre_protocol::files::{BATCH_BYTES, Event, FilesReply};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::inotify::{ReadFlags, Reader};
 use rustix::io::Errno;
@@ -65,9 +65,9 @@ pub fn send(connection: &Connection, events: Vec<Event>) -> Result<(), Stop> {
         bytes += 16 + event.path.len() + event.old_path.as_ref().map_or(0, Vec::len);
         batch.push(event);
         if bytes >= BATCH_BYTES {
-            connection.send(&Reply::Events(std::mem::take(&mut batch)))?;
+            connection.send(&FilesReply::Events(std::mem::take(&mut batch)))?;
             bytes = 0;
         }
     }
-    if batch.is_empty() { Ok(()) } else { connection.send(&Reply::Events(batch)) }
+    if batch.is_empty() { Ok(()) } else { connection.send(&FilesReply::Events(batch)) }
 }

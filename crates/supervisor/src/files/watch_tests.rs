@@ -2,7 +2,7 @@
 
 use super::tests::{Helper, reply};
 use crate::own_process::{in_own_process, until};
-use nacre_protocol::files::{Call, Change, Event, Reply};
+use nacre_protocol::files::{Call, FileChange, Event, FilesReply};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ struct Watched {
 impl Watched {
     fn start(helper: &Helper, path: &str) -> Self {
         let connection = helper.call(Call::Watch { path: path.into(), recursive: true });
-        assert_eq!(reply(&connection).0, Reply::Done);
+        assert_eq!(reply(&connection).0, FilesReply::Done);
         Self { connection, paths: BTreeSet::new(), seen: Vec::new(), is_over: false, has_overflown: false }
     }
 
@@ -35,14 +35,14 @@ impl Watched {
                 return;
             }
             match reply(&self.connection).0 {
-                Reply::Events(events) => events.into_iter().for_each(|event| self.apply(event)),
-                other => self.is_over = other == Reply::Done,
+                FilesReply::Events(events) => events.into_iter().for_each(|event| self.apply(event)),
+                other => self.is_over = other == FilesReply::Done,
             }
         }
     }
 
     /// Waits for changes, from this call on.
-    fn until_seen(&mut self, are_these: impl Fn(&[Change]) -> bool) {
+    fn until_seen(&mut self, are_these: impl Fn(&[FileChange]) -> bool) {
         let mut seen = Vec::new();
         until("the changes are seen", || {
             self.take();
@@ -55,16 +55,16 @@ impl Watched {
         let text = |path: &[u8]| String::from_utf8(path.to_vec()).unwrap();
         let path = text(&event.path);
         match event.change {
-            Change::Created => drop(self.paths.insert(path)),
-            Change::Deleted => drop(self.remove(&path)),
-            Change::Renamed => {
+            FileChange::Created => drop(self.paths.insert(path)),
+            FileChange::Deleted => drop(self.remove(&path)),
+            FileChange::Renamed => {
                 let moved = self.remove(&text(event.old_path.as_deref().unwrap()));
                 self.remove(&path);
                 self.paths.extend(moved.into_iter().map(|rest| format!("{path}{rest}")));
                 self.paths.insert(path);
             }
-            Change::Modified => {}
-            Change::Overflow => self.has_overflown = true,
+            FileChange::Modified => {}
+            FileChange::Overflow => self.has_overflown = true,
         }
         self.seen.push(event);
     }
@@ -225,8 +225,8 @@ fn a_directory_that_replaces_one_that_was_moved_out_is_watched() {
         fs::rename(root.join("p"), helper.path("away")).unwrap();
         fs::create_dir(root.join("p")).unwrap();
         watched.agree(&root, "the directories");
-        let changes: Vec<Change> = watched.seen.iter().map(|event| event.change).collect();
-        assert_eq!(changes, [Change::Deleted, Change::Created]);
+        let changes: Vec<FileChange> = watched.seen.iter().map(|event| event.change).collect();
+        assert_eq!(changes, [FileChange::Deleted, FileChange::Created]);
         fs::write(root.join("p/f"), "").unwrap();
         watched.agree(&root, "the file in the new one");
     });
@@ -288,19 +288,19 @@ fn a_watch_of_a_file_follows_links_and_ends_with_the_file() {
         let expect = |watched: &mut Watched, change| watched.until_seen(|seen| seen.contains(&change));
         fs::write(helper.path("d/other"), "").unwrap();
         fs::write(helper.path("d/one"), "1").unwrap();
-        expect(&mut watched, Change::Modified);
+        expect(&mut watched, FileChange::Modified);
         // The link is replaced in one step, as a deployment does it.
         symlink("two", helper.path("d/next")).unwrap();
         fs::rename(helper.path("d/next"), helper.path("d/current")).unwrap();
-        expect(&mut watched, Change::Modified);
+        expect(&mut watched, FileChange::Modified);
         fs::write(helper.path("d/two"), "2").unwrap();
-        expect(&mut watched, Change::Modified);
+        expect(&mut watched, FileChange::Modified);
         // An editor moves the file away, and writes it anew.
         fs::rename(helper.path("d/two"), helper.path("d/two~")).unwrap();
         fs::write(helper.path("d/two"), "3").unwrap();
-        expect(&mut watched, Change::Created);
+        expect(&mut watched, FileChange::Created);
         fs::remove_file(helper.path("d/two")).unwrap();
-        expect(&mut watched, Change::Deleted);
+        expect(&mut watched, FileChange::Deleted);
         until("the watch is over", || {
             watched.take();
             watched.is_over
@@ -322,9 +322,9 @@ fn a_file_whose_directory_was_exchanged_by_a_link_is_watched_at_its_new_place() 
         fs::rename(helper.path("next"), helper.path("current")).unwrap();
         // Nothing is known of links to directories until the old file ends.
         fs::remove_file(helper.path("v1/f")).unwrap();
-        watched.until_seen(|seen| seen.ends_with(&[Change::Deleted, Change::Created]));
+        watched.until_seen(|seen| seen.ends_with(&[FileChange::Deleted, FileChange::Created]));
         fs::write(helper.path("v2/f"), "new").unwrap();
-        watched.until_seen(|seen| seen.ends_with(&[Change::Modified]));
+        watched.until_seen(|seen| seen.ends_with(&[FileChange::Modified]));
     });
 }
 

@@ -6,7 +6,7 @@ use super::failure::{Stop, below};
 use super::place::MAX_LINKS;
 use super::watch_events::{Happened, send, wait};
 use super::watched_tree::CHANGES;
-use nacre_protocol::files::{Change, Event, Reply};
+use nacre_protocol::files::{FileChange, Event, FilesReply};
 use nix::poll::PollTimeout;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags};
 use rustix::fs::{AtFlags, CWD, readlinkat, statat};
@@ -22,11 +22,11 @@ pub struct WatchedFile {
     inotify: OwnedFd,
     path: Vec<u8>,
     /// The links, and the file itself.
-    places: Vec<Place>,
+    places: Vec<WatchedFilePlace>,
 }
 
 /// A name in a watched directory.
-struct Place {
+struct WatchedFilePlace {
     directory: i32,
     name: Vec<u8>,
 }
@@ -41,7 +41,7 @@ impl WatchedFile {
             let name = next.rsplit(|&byte| byte == b'/').next().unwrap_or_default().to_vec();
             let parent = &next[..next.len() - name.len()];
             let directory = inotify::add_watch(&inotify, parent, CHANGES)?;
-            places.push(Place { directory, name });
+            places.push(WatchedFilePlace { directory, name });
             if places.len() > MAX_LINKS {
                 return Err(Errno::LOOP);
             }
@@ -62,7 +62,7 @@ impl WatchedFile {
 
     /// Watches until the host closes the connection, or the file has been deleted.
     pub fn watch(mut self, connection: &Connection) -> Result<(), Stop> {
-        connection.send(&Reply::Done)?;
+        connection.send(&FilesReply::Done)?;
         let mut missing_since = None;
         loop {
             let left = missing_since.map(|since: Instant| REPLACING.saturating_sub(since.elapsed()));
@@ -71,10 +71,10 @@ impl WatchedFile {
             let mut changes = Vec::new();
             let mut found = |exists: bool| {
                 changes.extend(match (missing_since.is_none(), exists) {
-                    (true, true) if changes.last() == Some(&Change::Modified) => None,
-                    (true, true) => Some(Change::Modified),
-                    (true, false) => Some(Change::Deleted),
-                    (false, true) => Some(Change::Created),
+                    (true, true) if changes.last() == Some(&FileChange::Modified) => None,
+                    (true, true) => Some(FileChange::Modified),
+                    (true, false) => Some(FileChange::Deleted),
+                    (false, true) => Some(FileChange::Created),
                     (false, false) => None,
                 });
                 missing_since = if exists { None } else { missing_since.or_else(|| Some(Instant::now())) };
@@ -90,16 +90,16 @@ impl WatchedFile {
             let is_long_missing = missing_since.is_some_and(|since| since.elapsed() >= REPLACING);
             let is_over = is_long_missing && !self.renew();
             if is_long_missing && !is_over {
-                changes.push(Change::Created);
+                changes.push(FileChange::Created);
                 missing_since = None;
             }
             if happened.iter().any(|event| event.flags.contains(ReadFlags::QUEUE_OVERFLOW)) {
-                changes.push(Change::Overflow);
+                changes.push(FileChange::Overflow);
             }
             let event = |change| Event { change, path: Vec::new(), old_path: None };
             send(connection, changes.into_iter().map(event).collect())?;
             if is_over {
-                return connection.send(&Reply::Done);
+                return connection.send(&FilesReply::Done);
             }
         }
     }

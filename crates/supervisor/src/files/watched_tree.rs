@@ -10,7 +10,7 @@
 //! by the last look, so no difference stays unknown.
 
 use super::failure::below;
-use nacre_protocol::files::{Change, Event, MAX_ENTRIES, is_temporary};
+use nacre_protocol::files::{FileChange, Event, MAX_ENTRIES, is_temporary};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
@@ -34,13 +34,13 @@ const ROOT: Id = 0;
 
 /// A name in a directory of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct WatchedTreePlace {
     directory: Id,
     /// The name.
     pub name: Vec<u8>,
 }
 
-impl Place {
+impl WatchedTreePlace {
     /// Whether the other name is in the same directory.
     pub fn is_beside(&self, other: &Self) -> bool {
         self.directory == other.directory
@@ -53,13 +53,13 @@ pub enum Entry {
     /// A file, or a directory that is not watched.
     File,
     /// A directory.
-    Directory(Id),
+    WatchedDirectory(Id),
 }
 
 #[derive(Default)]
-struct Directory {
+struct WatchedDirectory {
     /// `None` for the root.
-    place: Option<Place>,
+    place: Option<WatchedTreePlace>,
     watch: Option<i32>,
     entries: HashMap<Vec<u8>, Entry>,
 }
@@ -79,7 +79,7 @@ impl Found {
         self.bytes += size_of::<Event>() + event.path.len();
         self.events.push(event);
         if self.bytes > MOST_FOUND_BYTES {
-            self.events = vec![Event { change: Change::Overflow, path: Vec::new(), old_path: None }];
+            self.events = vec![Event { change: FileChange::Overflow, path: Vec::new(), old_path: None }];
             self.bytes = 0;
         }
     }
@@ -94,7 +94,7 @@ impl Found {
 pub struct WatchedTree {
     /// The queue of events.
     pub inotify: OwnedFd,
-    directories: HashMap<Id, Directory>,
+    directories: HashMap<Id, WatchedDirectory>,
     by_watch: HashMap<i32, Id>,
     /// All watches. Some are left from looks that found another directory than expected, until the next comparison.
     held: HashSet<i32>,
@@ -117,7 +117,7 @@ impl WatchedTree {
         let root = inotify::add_watch(&inotify, &path[..], CHANGES)?;
         let mut tree = Self {
             inotify,
-            directories: HashMap::from([(ROOT, Directory { watch: Some(root), ..Directory::default() })]),
+            directories: HashMap::from([(ROOT, WatchedDirectory { watch: Some(root), ..WatchedDirectory::default() })]),
             by_watch: HashMap::new(),
             held: HashSet::new(),
             next: ROOT + 1,
@@ -194,25 +194,25 @@ impl WatchedTree {
         let entries = self.directories.get(&id).map(|directory| directory.entries.keys().cloned().collect());
         let entries: Vec<Vec<u8>> = entries.unwrap_or_default();
         for name in entries.into_iter().filter(|name| !listed.contains_key(name)) {
-            self.delete(Place { directory: id, name }, events);
+            self.delete(WatchedTreePlace { directory: id, name }, events);
         }
         let mut directories = Vec::new();
         for (name, is_directory) in listed {
-            let place = Place { directory: id, name };
+            let place = WatchedTreePlace { directory: id, name };
             let known = self.entry(&place);
             let is_same = known.is_some_and(|known| matches!(known, Entry::Directory(_)) == is_directory);
             if known.is_some() && !is_same {
                 self.delete(place.clone(), events);
             }
             if is_same && is_other && !is_directory {
-                self.report(Change::Modified, &place, events);
+                self.report(FileChange::Modified, &place, events);
             }
             if !is_same {
                 if self.is_full() {
                     return Err(Errno::NOSPC);
                 }
                 self.create(&place, is_directory);
-                self.report(Change::Created, &place, events);
+                self.report(FileChange::Created, &place, events);
             }
             if let Some(Entry::Directory(child)) = self.entry(&place) {
                 directories.push(child);
@@ -221,14 +221,14 @@ impl WatchedTree {
         Ok(directories)
     }
 
-    fn delete(&mut self, place: Place, events: &mut Found) {
-        self.report(Change::Deleted, &place, events);
+    fn delete(&mut self, place: WatchedTreePlace, events: &mut Found) {
+        self.report(FileChange::Deleted, &place, events);
         if let Some(entry) = self.take(&place) {
             self.forget(entry);
         }
     }
 
-    fn report(&self, change: Change, place: &Place, events: &mut Found) {
+    fn report(&self, change: FileChange, place: &WatchedTreePlace, events: &mut Found) {
         if let Some(path) = self.path_of(place).filter(|_| !is_temporary(&place.name)) {
             events.push(Event { change, path, old_path: None });
         }
@@ -311,42 +311,42 @@ impl WatchedTree {
     }
 
     /// The place of a name that an event is about; `None` if its directory is not known any more.
-    pub fn place(&self, watch: i32, name: Vec<u8>) -> Option<Place> {
-        self.by_watch.get(&watch).map(|id| Place { directory: *id, name })
+    pub fn place(&self, watch: i32, name: Vec<u8>) -> Option<WatchedTreePlace> {
+        self.by_watch.get(&watch).map(|id| WatchedTreePlace { directory: *id, name })
     }
 
     /// What is at a place, according to the events so far.
-    pub fn entry(&self, place: &Place) -> Option<Entry> {
+    pub fn entry(&self, place: &WatchedTreePlace) -> Option<Entry> {
         self.directories.get(&place.directory)?.entries.get(&place.name).copied()
     }
 
     /// Whether there is something at a place now.
-    pub fn exists(&self, place: &Place) -> bool {
+    pub fn exists(&self, place: &WatchedTreePlace) -> bool {
         let full = self.path_of(place).map(|path| below(&self.path, &path));
         full.is_some_and(|full| statat(CWD, &full[..], AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
     /// Doubts what is known to be at a place, if it is of another kind.
-    pub fn doubt(&mut self, place: &Place, known: Entry, is_directory: bool) {
+    pub fn doubt(&mut self, place: &WatchedTreePlace, known: Entry, is_directory: bool) {
         let is_watched = matches!(known, Entry::Directory(_));
         self.is_in_doubt |= is_watched != (is_directory && self.would_watch(&place.name));
     }
 
     /// Records a new file or directory.
-    pub fn create(&mut self, place: &Place, is_directory: bool) -> Entry {
+    pub fn create(&mut self, place: &WatchedTreePlace, is_directory: bool) -> Entry {
         if !is_directory || !self.would_watch(&place.name) {
             self.put(place, Entry::File);
             return Entry::File;
         }
         let id = self.next;
         self.next += 1;
-        self.directories.insert(id, Directory::default());
+        self.directories.insert(id, WatchedDirectory::default());
         self.put(place, Entry::Directory(id));
         Entry::Directory(id)
     }
 
     /// Puts what was elsewhere at a place, where nothing is.
-    pub fn put(&mut self, place: &Place, entry: Entry) {
+    pub fn put(&mut self, place: &WatchedTreePlace, entry: Entry) {
         let Some(parent) = self.directories.get_mut(&place.directory) else { return self.forget(entry) };
         parent.entries.insert(place.name.clone(), entry);
         self.known += 1;
@@ -358,7 +358,7 @@ impl WatchedTree {
     }
 
     /// Takes away what is at a place. A directory keeps its path until it gets another one.
-    pub fn take(&mut self, place: &Place) -> Option<Entry> {
+    pub fn take(&mut self, place: &WatchedTreePlace) -> Option<Entry> {
         let taken = self.directories.get_mut(&place.directory)?.entries.remove(&place.name);
         self.known -= usize::from(taken.is_some());
         taken
@@ -369,7 +369,7 @@ impl WatchedTree {
         let mut waiting = vec![entry];
         while let Some(entry) = waiting.pop() {
             let Entry::Directory(id) = entry else { continue };
-            let Some(Directory { watch, entries, .. }) = self.directories.remove(&id) else { continue };
+            let Some(WatchedDirectory { watch, entries, .. }) = self.directories.remove(&id) else { continue };
             self.known -= entries.len();
             waiting.extend(entries.into_values());
             if let Some(watch) = watch.filter(|watch| self.by_watch.get(watch) == Some(&id)) {
@@ -389,13 +389,13 @@ impl WatchedTree {
 
     /// Whether the directory that is at this place now is known to be there. A look can have found it before its rename
     /// was read.
-    pub fn has_arrived(&mut self, place: &Place) -> bool {
+    pub fn has_arrived(&mut self, place: &WatchedTreePlace) -> bool {
         let Some(Entry::Directory(id)) = self.entry(place) else { return false };
         self.is_there(id).unwrap_or(false)
     }
 
     /// Whether a directory is this one, or below it.
-    pub fn is_inside(&self, place: &Place, above: Entry) -> bool {
+    pub fn is_inside(&self, place: &WatchedTreePlace, above: Entry) -> bool {
         let up = |id: &Id| Some(self.directories.get(id)?.place.as_ref()?.directory);
         std::iter::successors(Some(place.directory), up).any(|id| above == Entry::Directory(id))
     }
@@ -405,7 +405,7 @@ impl WatchedTree {
     }
 
     /// The path of a name; `None` if its directory was forgotten.
-    pub fn path_of(&self, place: &Place) -> Option<Vec<u8>> {
+    pub fn path_of(&self, place: &WatchedTreePlace) -> Option<Vec<u8>> {
         let mut names = vec![&place.name[..]];
         let mut id = place.directory;
         while id != ROOT {
@@ -446,7 +446,7 @@ mod tests {
 
     /// The directory that a name in the root leads to.
     fn directory(tree: &WatchedTree, directory: Id, name: &[u8]) -> Option<Id> {
-        match tree.entry(&Place { directory, name: name.to_vec() }) {
+        match tree.entry(&WatchedTreePlace { directory, name: name.to_vec() }) {
             Some(Entry::Directory(id)) => Some(id),
             _ => None,
         }

@@ -14,7 +14,7 @@ use super::info::{identity, info, permissions};
 use super::place::Place;
 use super::temporary::Temporary;
 use super::way::{Start, target_of};
-use nacre_protocol::files::{Failure, Finish, Reply};
+use nacre_protocol::files::{Failure, Finish, FilesReply};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat,
     seek, statat, unlinkat,
@@ -40,15 +40,15 @@ pub fn write(
     }
     let (new, file) = NewContent::of(&place, old.is_some()).map_err(about(path))?;
     let opened = fstat(&file).map_err(about(path))?;
-    connection.send_with(&Reply::Opened(info(&opened, None)), &[file.as_fd()])?;
+    connection.send_with(&FilesReply::Opened(info(&opened, None)), &[file.as_fd()])?;
     if connection.finish()? == Finish::Revert {
         drop(new);
-        return connection.send(&Reply::Done);
+        return connection.send(&FilesReply::Done);
     }
     let kept = old.as_ref().map_or(0o666 & !umask(), |old| kept_permissions(old, &file, &opened));
     fchmod(&file, Mode::from_raw_mode(mode.unwrap_or(kept))).map_err(about(path))?;
     let written = new.put(&file, &place, mode, path, &|| connection.check())?;
-    connection.send(&Reply::Found(Some(info(&written, None))))
+    connection.send(&FilesReply::Found(Some(info(&written, None))))
 }
 
 /// The new content of a file, until it is complete.
@@ -145,9 +145,9 @@ fn add(connection: &Connection, place: &Place, old: Option<&Stat>, path: &[u8], 
     }
     let addition = unnamed_file(place).map_err(about(path))?;
     let opened = fstat(&addition).map_err(about(path))?;
-    connection.send_with(&Reply::Opened(info(&opened, None)), &[addition.as_fd()])?;
+    connection.send_with(&FilesReply::Opened(info(&opened, None)), &[addition.as_fd()])?;
     if connection.finish()? == Finish::Revert {
-        return connection.send(&Reply::Done);
+        return connection.send(&FilesReply::Done);
     }
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = |flags| openat(&place.parent, &place.name[..], flags, Mode::from_raw_mode(0o666));
@@ -165,7 +165,7 @@ fn add(connection: &Connection, place: &Place, old: Option<&Stat>, path: &[u8], 
     }
     added?;
     let written = fstat(&file).map_err(about(path))?;
-    connection.send(&Reply::Found(Some(info(&written, None))))
+    connection.send(&FilesReply::Found(Some(info(&written, None))))
 }
 
 /// A file for an addition, next to the file if possible: there should be room for it.

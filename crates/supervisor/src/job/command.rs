@@ -5,7 +5,7 @@ use crate::spawn::{Failure, Plan, Tie, Waiting, c_string};
 use crate::standing::Standing;
 use nacre_containment::cgroup::Group;
 use nacre_isolation::confined::Confined;
-use nacre_protocol::job::{Program, Refusal, Request};
+use nacre_protocol::job::{JobProgram, JobRefusal, JobRequest};
 use nacre_protocol::supervisor::StartStep;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::CString;
@@ -23,7 +23,7 @@ const RUN_TEXT: &str = r#"builtin eval -- "exec 3<&-;$(</proc/self/fd/3)""#;
 
 /// Forks the child in its control group, and waits until it is ready to execute the command.
 pub fn prepare(
-    request: &Request,
+    request: &JobRequest,
     group: Option<&Group>,
     confined: Option<&Confined>,
     [input, output]: [BorrowedFd<'_>; 2],
@@ -32,14 +32,14 @@ pub fn prepare(
     let words = |list: &[&str]| list.iter().map(|word| c_string(word.as_bytes())).collect();
     let mut long_text = None;
     let (programs, argv) = match &request.program {
-        Program::Text(text) if text.len() <= LONGEST_ARGUMENT => {
+        JobProgram::Text(text) if text.len() <= LONGEST_ARGUMENT => {
             (vec![shell.clone()], words(&["bash", "-c", "--", text]))
         }
-        Program::Text(text) => {
+        JobProgram::Text(text) => {
             long_text = Some(memory_file(text).map_err(|error| Failure::new(StartStep::Prepare, &error))?);
             (vec![shell.clone()], words(&["bash", "-c", "--", RUN_TEXT]))
         }
-        Program::Argv(list) => {
+        JobProgram::Argv(list) => {
             let list: Vec<&str> = list.iter().map(String::as_str).collect();
             (candidates(list.first().copied().unwrap_or_default()), words(&list))
         }
@@ -79,14 +79,14 @@ pub fn refused(failure: &Failure, cwd: &Path) -> Refused {
     let (kind, doing) = match failure.step {
         StartStep::Prepare if failure.errno == libc::ETIMEDOUT => {
             let paths = format!("the working directory '{cwd}' or a path of the isolation");
-            return (Refusal::Spawn, format!("the command cannot start: {paths} does not respond"));
+            return (JobRefusal::Spawn, format!("the command cannot start: {paths} does not respond"));
         }
-        StartStep::Prepare | StartStep::Exec => (Refusal::Spawn, "the command's process cannot be prepared".into()),
-        StartStep::Group => (Refusal::Spawn, "the control group cannot be joined".into()),
-        StartStep::Limits => (Refusal::Limit, "the limits (openFiles, pids) cannot be set".into()),
-        StartStep::User => (Refusal::Spawn, "the command cannot run as that user".into()),
-        StartStep::Cwd => (Refusal::Cwd, format!("the working directory cannot be entered ('{cwd}')")),
-        StartStep::Isolation => (Refusal::Isolation, "the command cannot be isolated".into()),
+        StartStep::Prepare | StartStep::Exec => (JobRefusal::Spawn, "the command's process cannot be prepared".into()),
+        StartStep::Group => (JobRefusal::Spawn, "the control group cannot be joined".into()),
+        StartStep::Limits => (JobRefusal::Limit, "the limits (openFiles, pids) cannot be set".into()),
+        StartStep::User => (JobRefusal::Spawn, "the command cannot run as that user".into()),
+        StartStep::Cwd => (JobRefusal::Cwd, format!("the working directory cannot be entered ('{cwd}')")),
+        StartStep::Isolation => (JobRefusal::Isolation, "the command cannot be isolated".into()),
     };
     let reason = match &failure.detail {
         detail if detail.is_empty() => io::Error::from_raw_os_error(failure.errno).to_string(),
@@ -105,13 +105,13 @@ mod tests {
             |step, errno, detail: &str| refused(&Failure { step, errno, detail: detail.into() }, Path::new("/missing"));
         let (kind, message) = of(StartStep::Cwd, libc::ENOENT, "");
         let sentence = "the working directory cannot be entered ('/missing'): No such file or directory (os error 2)";
-        assert_eq!((kind, message.as_str()), (Refusal::Cwd, sentence));
+        assert_eq!((kind, message.as_str()), (JobRefusal::Cwd, sentence));
         let (kind, message) = of(StartStep::Isolation, 0, "Landlock: refused");
-        assert_eq!((kind, message.as_str()), (Refusal::Isolation, "the command cannot be isolated: Landlock: refused"));
+        assert_eq!((kind, message.as_str()), (JobRefusal::Isolation, "the command cannot be isolated: Landlock: refused"));
         let (kind, message) = of(StartStep::Prepare, libc::ETIMEDOUT, "");
-        assert_eq!(kind, Refusal::Spawn);
+        assert_eq!(kind, JobRefusal::Spawn);
         assert!(message.contains("'/missing'") && message.ends_with("does not respond"), "{message}");
-        assert_eq!(of(StartStep::Limits, libc::EPERM, "").0, Refusal::Limit);
-        assert_eq!(of(StartStep::User, libc::EPERM, "").0, Refusal::Spawn);
+        assert_eq!(of(StartStep::Limits, libc::EPERM, "").0, JobRefusal::Limit);
+        assert_eq!(of(StartStep::User, libc::EPERM, "").0, JobRefusal::Spawn);
     }
 }

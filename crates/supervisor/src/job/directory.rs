@@ -9,7 +9,7 @@ use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, GRACE, META
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, ROOM_BYTES};
 use nacre_containment::job::{leftover, lock};
-use nacre_protocol::job::{Refusal, Request};
+use nacre_protocol::job::{JobRefusal, JobRequest};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Why a job was not started.
-pub type Refused = (Refusal, String);
+pub type Refused = (JobRefusal, String);
 
 /// An empty directory that is locked and marked as unfinished. The guard makes it and shares it with the supervisor, so
 /// the lock is held until both have ended.
@@ -53,7 +53,7 @@ pub struct Directory {
 
 impl Directory {
     /// Creates everything in the directory except `meta.json`.
-    pub fn begin(claimed: Claimed, request: &Request) -> Result<Self, Refused> {
+    pub fn begin(claimed: Claimed, request: &JobRequest) -> Result<Self, Refused> {
         let place = request.root.join(&request.id);
         let files = || -> io::Result<(Record, Record, File)> {
             let at = |name| leftover::within(&claimed.open, name);
@@ -71,7 +71,7 @@ impl Directory {
     }
 
     /// Stores the command's standard input in the directory and opens it for reading.
-    pub fn keep_stdin(&self, source: &OwnedFd, request: &Request) -> Result<OwnedFd, Refused> {
+    pub fn keep_stdin(&self, source: &OwnedFd, request: &JobRequest) -> Result<OwnedFd, Refused> {
         let keep = || -> io::Result<File> {
             let mut file = private_file().write(true).open(self.at(STDIN))?;
             io::copy(&mut File::open(format!("/proc/self/fd/{}", source.as_raw_fd()))?, &mut file)?;
@@ -175,10 +175,10 @@ const BUSY: Duration = Duration::from_secs(1);
 /// An existing directory that is locked belongs to a start in progress. An unlocked directory that was marked is a
 /// leftover, and is removed. An empty directory was left before it was marked, and is reused. Any other directory is
 /// not nacre's, and stays.
-pub fn claim(request: &Request) -> Result<Claimed, Refused> {
+pub fn claim(request: &JobRequest) -> Result<Claimed, Refused> {
     let id = &request.id;
     let (path, place) = (unfinished(&request.root, id), request.root.join(id));
-    let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
+    let exists = |why: &str| Err((JobRefusal::Exists, format!("job '{id}' {why}")));
     let begun = Instant::now();
     loop {
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -225,7 +225,7 @@ fn check_fresh(directory: &File) -> io::Result<()> {
 }
 
 fn in_the_way(path: &Path, error: &io::Error) -> Refused {
-    (Refusal::Directory, format!("{} is in the way: {error}; remove it, or use another jobId", path.display()))
+    (JobRefusal::Directory, format!("{} is in the way: {error}; remove it, or use another jobId", path.display()))
 }
 
 /// A file for a record, with its blocks reserved. None of its methods needs another descriptor or another block.
@@ -262,7 +262,7 @@ fn private_file() -> OpenOptions {
 }
 
 /// Lets a command open its standard streams by name (`/dev/stdin`), which checks their owner.
-fn own(file: &File, request: &Request) -> io::Result<()> {
+fn own(file: &File, request: &JobRequest) -> io::Result<()> {
     match &request.user {
         Some(user) => std::os::unix::fs::fchown(file, Some(user.uid), Some(user.gid)),
         None => Ok(()),
@@ -270,5 +270,5 @@ fn own(file: &File, request: &Request) -> io::Result<()> {
 }
 
 fn unwritable(place: &Path, error: &io::Error) -> Refused {
-    (Refusal::Directory, format!("the job's directory {} cannot be written: {error}", place.display()))
+    (JobRefusal::Directory, format!("the job's directory {} cannot be written: {error}", place.display()))
 }

@@ -18,14 +18,14 @@ use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_containment::signal;
-use nacre_protocol::job::{Answer, Request};
+use nacre_protocol::job::{Answer, JobRequest};
 use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Becomes the guard, after starting the supervisor. Never returns.
-pub fn run(request: Request, channels: Channels) -> ! {
+pub fn run(request: JobRequest, channels: Channels) -> ! {
     if let Err(error) = process_setup::lead(&[]) {
         ready::refuse(&channels, &error);
         std::process::exit(1);
@@ -51,7 +51,7 @@ pub fn run(request: Request, channels: Channels) -> ! {
     }
 }
 
-fn watch(supervisor: i32, request: &Request, channels: Channels, claimed: &Claimed) -> ! {
+fn watch(supervisor: i32, request: &JobRequest, channels: Channels, claimed: &Claimed) -> ! {
     let Channels { answer: _answer, stdin, null: _ } = channels;
     drop(stdin);
     let limits = Limits::current();

@@ -17,11 +17,11 @@ use nacre_containment::ladder::Ladder;
 use nacre_containment::limits;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
-use nacre_containment::rest::{Wait, Writers};
+use nacre_containment::rest::{RestWait, Writers};
 use nacre_isolation::confined::Confined;
 use nacre_isolation::temporary;
 use nacre_protocol::confinement::Confinement;
-use nacre_protocol::job::{Answer, Refusal, Request};
+use nacre_protocol::job::{Answer, JobRefusal, JobRequest};
 use nacre_protocol::supervisor::StartStep;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::{SignalFd, siginfo};
@@ -35,7 +35,7 @@ use std::time::{Duration, Instant};
 const DISK_LOOK: Duration = Duration::from_secs(2);
 
 /// The name of a job's control group, which the guard must find too.
-pub fn group_name(supervisor: i32, request: &Request) -> String {
+pub fn group_name(supervisor: i32, request: &JobRequest) -> String {
     format!("nacre-job-{supervisor}-{}", request.id)
 }
 
@@ -61,19 +61,19 @@ struct Job {
     output_lost: bool,
     disk_seen: Instant,
     /// The end of the command, until it is recorded.
-    ended: Option<Ended>,
+    ended: Option<EndedProcess>,
     /// The wait for the rest of its output.
-    rest: Option<Wait>,
+    rest: Option<RestWait>,
 }
 
-struct Ended {
+struct EndedProcess {
     exit_code: Option<i32>,
     signal: Option<i32>,
     out_of_memory: bool,
 }
 
 /// Runs the job. Never returns.
-pub fn run(request: Request, channels: Channels, claimed: Claimed) -> ! {
+pub fn run(request: JobRequest, channels: Channels, claimed: Claimed) -> ! {
     let signals = match process_setup::lead(&[libc::SIGCHLD, libc::SIGTERM, CANCEL]) {
         Ok(signals) => signals,
         Err(error) => {
@@ -100,7 +100,7 @@ pub fn run(request: Request, channels: Channels, claimed: Claimed) -> ! {
 
 type Fd = std::os::fd::OwnedFd;
 
-fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Result<(Job, Meta), Refused> {
+fn start(request: &JobRequest, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Result<(Job, Meta), Refused> {
     let directory = Directory::begin(claimed, request)?;
     let confined = confine(request, &directory).inspect_err(|_| directory.discard())?;
     let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
@@ -109,10 +109,10 @@ fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Re
     let begin = || -> Result<(Pid, Meta), Refused> {
         if let Some(group) = &group {
             let limit =
-                |error| (Refusal::Limit, format!("the job's control group does not accept its limits: {error}"));
+                |error| (JobRefusal::Limit, format!("the job's control group does not accept its limits: {error}"));
             request.limits.apply(group).map_err(limit)?;
         } else if !request.limits.is_empty() {
-            return Err((Refusal::Limit, "the job has no control group for its limits".into()));
+            return Err((JobRefusal::Limit, "the job has no control group for its limits".into()));
         }
         let input = stdin.map(|source| directory.keep_stdin(&source, request)).transpose()?.unwrap_or(null);
         let streams = [input.as_fd(), directory.output.as_fd()];
@@ -126,7 +126,7 @@ fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Re
         }
         let waiting = prepared.map_err(|failure| command::refused(&failure, &request.cwd))?;
         let described = meta::of(request, own, group.as_ref(), waiting.pid, &directory)
-            .map_err(|error| (Refusal::Spawn, format!("the job cannot be described: {error}")));
+            .map_err(|error| (JobRefusal::Spawn, format!("the job cannot be described: {error}")));
         match described.and_then(|meta| directory.publish(&meta).map(|()| meta)) {
             Ok(meta) => Ok((waiting.release(), meta)),
             Err(refused) => {
@@ -173,7 +173,7 @@ fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Re
 }
 
 /// Enforces the job's rules. The init of a pid namespace exits after the last process, or when this process dies.
-fn confine(request: &Request, directory: &Directory) -> Result<Option<Confined>, Refused> {
+fn confine(request: &JobRequest, directory: &Directory) -> Result<Option<Confined>, Refused> {
     let Some(wanted) = &request.confinement else { return Ok(None) };
     let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
     let wanted = Confinement { own: Some(directory.places()), ..wanted.clone() };
@@ -182,7 +182,7 @@ fn confine(request: &Request, directory: &Directory) -> Result<Option<Confined>,
 }
 
 /// Removes the files that the confinement of a killed supervisor's job left on disk.
-pub fn clear_remains(request: &Request) {
+pub fn clear_remains(request: &JobRequest) {
     if let Some(Confinement { namespaces: None, temporary: path, .. }) = &request.confinement {
         temporary::remove(path);
     }
@@ -202,7 +202,7 @@ fn members(own: Pid, group: Option<&Group>) -> io::Result<Vec<Stat>> {
 }
 
 /// Creates the job's group. A failure is no error: the subreaper alone finds every process, only more slowly.
-fn make_group(own: Pid, request: &Request) -> Option<Group> {
+fn make_group(own: Pid, request: &JobRequest) -> Option<Group> {
     Group::create(request.group_parent.as_ref()?, &group_name(own.raw(), request)).ok()
 }
 
@@ -312,7 +312,7 @@ impl Job {
                 self.confined.iter().for_each(Confined::close);
                 // Before its group is removed.
                 let out_of_memory = self.group.as_ref().is_some_and(limits::ran_out_of_memory);
-                self.ended = Some(Ended { exit_code: ended.code, signal: ended.signal, out_of_memory });
+                self.ended = Some(EndedProcess { exit_code: ended.code, signal: ended.signal, out_of_memory });
             }
         }
     }
@@ -332,7 +332,7 @@ impl Job {
             (Some(rest), writers) if Instant::now() >= rest.next() => rest.goes_on(printed, writers),
             (Some(_), writers) => writers.is_some(),
             (None, Some(writers)) => {
-                self.rest = Some(Wait::begin(printed, writers));
+                self.rest = Some(RestWait::begin(printed, writers));
                 true
             }
             (None, None) => false,
@@ -341,7 +341,7 @@ impl Job {
 
     /// Records how the command ended, as soon as its output is complete: its background processes may run forever.
     fn record(&mut self, childless: bool) {
-        let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
+        let Some(EndedProcess { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
         let init = self.confined.as_ref().and_then(Confined::init);
         let is_other = |stat: &Stat| Some(stat.identity.pid.raw()) != init;
         // What cannot be looked up may be running.

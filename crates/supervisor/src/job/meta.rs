@@ -7,7 +7,7 @@ use nacre_containment::job::layout::{EXIT, OUTPUT};
 use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
-use nacre_protocol::job::Request;
+use nacre_protocol::job::JobRequest;
 use std::io;
 
 /// Maximum bytes of the command in `meta.json`. JSON needs at most six bytes for each.
@@ -19,7 +19,7 @@ const MOST_SHOWN_BYTES: usize = 1024 * 1024;
 /// # Errors
 /// This process cannot be described.
 pub fn of(
-    request: &Request,
+    request: &JobRequest,
     own: Pid,
     group: Option<&Group>,
     command_pid: Pid,

@@ -13,7 +13,7 @@ mod meta;
 mod ready;
 
 use crate::process_setup;
-use nacre_protocol::job::Request;
+use nacre_protocol::job::JobRequest;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -45,7 +45,7 @@ pub fn run() -> ! {
     }
 }
 
-fn prepare() -> io::Result<(Request, Channels)> {
+fn prepare() -> io::Result<(JobRequest, Channels)> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let mut text = Vec::new();
     File::open("/proc/self/fd/0")?.read_to_end(&mut text)?;

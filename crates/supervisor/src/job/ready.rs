@@ -1,7 +1,7 @@
 //! The reply to the starter.
 
 use super::Channels;
-use nacre_protocol::job::{Answer, Refusal};
+use nacre_protocol::job::{Answer, JobRefusal};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -17,6 +17,6 @@ pub fn answer(channel: OwnedFd, answer: &Answer) {
 pub fn refuse(channels: &Channels, error: &io::Error) {
     if let Ok(channel) = channels.answer.try_clone() {
         let message = format!("the job's supervisor cannot be started: {error}");
-        answer(channel, &Answer::Refused { kind: Refusal::Spawn, message });
+        answer(channel, &Answer::Refused { kind: JobRefusal::Spawn, message });
     }
 }

@@ -147,7 +147,7 @@ impl Open {
 
     fn changes(&self) -> Vec<String> {
         let changes = self.workspace.changes(None, &Stop::default()).unwrap().unwrap();
-        let text = |change: &nacre_protocol::workspace::Change| {
+        let text = |change: &nacre_protocol::workspace::WorkspaceChange| {
             format!("{:?} {}", change.difference, String::from_utf8_lossy(&change.path))
         };
         changes.iter().map(text).collect()

@@ -1,6 +1,6 @@
 //! The keeper of a workspace as a process: its requests, its answers, and the files that it hands out.
 
-use nacre_protocol::workspace::{Change, Opening, Reply, Request, Storage};
+use nacre_protocol::workspace::{WorkspaceChange, Opening, KeeperReply, KeeperRequest, Storage};
 use nacre_protocol::{message, socket};
 use std::fs::{self, File};
 use std::io::Read;
@@ -33,7 +33,7 @@ impl Keeper {
             .spawn()
             .unwrap();
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        let open = Request::Open(Opening {
+        let open = KeeperRequest::Open(Opening {
             path: bytes(&real),
             stores: bytes(&directory.path().join("store")),
             removes_stores: true,
@@ -43,9 +43,9 @@ impl Keeper {
             fork: None,
         });
         let (reply, shares) = ask(&socket, &open);
-        assert_eq!(reply, Reply::Done);
+        assert_eq!(reply, KeeperReply::Done);
         let shares = shares.unwrap();
-        let (_, mount) = ask(&shares, &Request::Share);
+        let (_, mount) = ask(&shares, &KeeperRequest::Share);
         Self { process, ends: Some((socket, mount.unwrap())), shares, directory }
     }
 
@@ -58,10 +58,10 @@ impl Keeper {
         PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())).join(name)
     }
 
-    fn diff(&self, paths: Option<&[&str]>, max_bytes: u64) -> Result<String, Reply> {
+    fn diff(&self, paths: Option<&[&str]>, max_bytes: u64) -> Result<String, KeeperReply> {
         let paths = paths.map(|paths| paths.iter().map(|path| path.as_bytes().to_vec()).collect());
-        match ask(self.socket(), &Request::Diff { paths, max_bytes }) {
-            (Reply::Done, Some(file)) => Ok(text(file)),
+        match ask(self.socket(), &KeeperRequest::Diff { paths, max_bytes }) {
+            (KeeperReply::Done, Some(file)) => Ok(text(file)),
             (reply, _) => Err(reply),
         }
     }
@@ -82,12 +82,12 @@ impl Drop for Keeper {
     }
 }
 
-fn ask(socket: &OwnedFd, request: &Request) -> (Reply, Option<OwnedFd>) {
+fn ask(socket: &OwnedFd, request: &KeeperRequest) -> (KeeperReply, Option<OwnedFd>) {
     nacre_protocol::workspace::send(socket.as_fd(), request, None).unwrap();
     answer(socket)
 }
 
-fn answer(socket: &OwnedFd) -> (Reply, Option<OwnedFd>) {
+fn answer(socket: &OwnedFd) -> (KeeperReply, Option<OwnedFd>) {
     let (reply, descriptors) = message::receive(socket.as_fd()).unwrap().unwrap();
     (reply, descriptors.into_iter().next())
 }
@@ -121,13 +121,13 @@ index 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2
 ";
     assert_eq!(keeper.diff(None, 1 << 20), Ok([modified, created].concat()));
     assert_eq!(keeper.diff(Some(&["other"]), created.len() as u64), Ok(created.into()));
-    let limit = Reply::TooLarge("it has more than 100 bytes".into());
+    let limit = KeeperReply::TooLarge("it has more than 100 bytes".into());
     assert_eq!(keeper.diff(Some(&["other"]), 100), Err(limit));
     assert_eq!(keeper.diff(Some(&["missing"]), 0), Ok(String::new()));
-    let (_, list) = ask(keeper.socket(), &Request::Changes { paths: None });
+    let (_, list) = ask(keeper.socket(), &KeeperRequest::Changes { paths: None });
     let mut bytes = Vec::new();
     File::from(list.unwrap()).read_to_end(&mut bytes).unwrap();
-    assert_eq!(message::decode::<Vec<Change>>(&bytes).unwrap().len(), 2);
+    assert_eq!(message::decode::<Vec<WorkspaceChange>>(&bytes).unwrap().len(), 2);
     keeper.close();
 }
 
@@ -135,7 +135,7 @@ index 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2
 fn a_file_above_the_limit_has_no_patch() {
     let keeper = Keeper::open();
     File::create(keeper.at("sparse")).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(keeper.diff(None, u64::MAX), Err(Reply::TooLarge("sparse has more than 512 MiB".into())));
+    assert_eq!(keeper.diff(None, u64::MAX), Err(KeeperReply::TooLarge("sparse has more than 512 MiB".into())));
     assert_eq!(keeper.diff(Some(&["file"]), u64::MAX), Ok(String::new()));
     keeper.close();
 }
@@ -148,13 +148,13 @@ fn a_call_takes_as_many_paths_as_there_are() {
         fs::write(keeper.at(name), "").unwrap();
     }
     let paths: Vec<Vec<u8>> = names.iter().map(|name| name.clone().into_bytes()).collect();
-    let (reply, list) = ask(keeper.socket(), &Request::Changes { paths: Some(paths.clone()) });
-    assert_eq!(reply, Reply::Done);
+    let (reply, list) = ask(keeper.socket(), &KeeperRequest::Changes { paths: Some(paths.clone()) });
+    assert_eq!(reply, KeeperReply::Done);
     let mut bytes = Vec::new();
     File::from(list.unwrap()).read_to_end(&mut bytes).unwrap();
-    assert_eq!(message::decode::<Vec<Change>>(&bytes).unwrap().len(), names.len());
-    let commit = Request::Commit { paths: Some(paths), force: false, sync: false, withholds: false };
-    assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 3000 });
+    assert_eq!(message::decode::<Vec<WorkspaceChange>>(&bytes).unwrap().len(), names.len());
+    let commit = KeeperRequest::Commit { paths: Some(paths), force: false, sync: false, withholds: false };
+    assert_eq!(ask(keeper.socket(), &commit).0, KeeperReply::Committed { applied: 3000 });
     assert!(keeper.directory.path().join("real").join(&names[2999]).exists());
     keeper.close();
 }
@@ -165,9 +165,9 @@ fn what_is_no_request_is_refused_and_the_layers_stay() {
     fs::write(keeper.at("new"), "").unwrap();
     for bytes in [vec![200; 10], vec![4; 100 * 1024]] {
         socket::send(keeper.socket().as_fd(), &bytes, &[]).unwrap();
-        assert!(matches!(answer(keeper.socket()).0, Reply::Failed { errno: libc::EBADMSG, .. }));
+        assert!(matches!(answer(keeper.socket()).0, KeeperReply::Failed { errno: libc::EBADMSG, .. }));
     }
-    let (_, list) = ask(keeper.socket(), &Request::Changes { paths: None });
+    let (_, list) = ask(keeper.socket(), &KeeperRequest::Changes { paths: None });
     assert!(list.is_some());
     keeper.close();
 }
@@ -180,15 +180,15 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
     for number in 0..8 {
         fs::write(keeper.at(&format!("large-{number}")), &large).unwrap();
     }
-    let commit = Request::Commit { paths: None, force: false, sync: false, withholds: false };
-    assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 8 });
-    let changes = Request::Changes { paths: None };
+    let commit = KeeperRequest::Commit { paths: None, force: false, sync: false, withholds: false };
+    assert_eq!(ask(keeper.socket(), &commit).0, KeeperReply::Committed { applied: 8 });
+    let changes = KeeperRequest::Changes { paths: None };
     nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes, None).unwrap();
     let begun = std::time::Instant::now();
-    let (reply, mount) = ask(&keeper.shares, &Request::Share);
-    assert!(reply == Reply::Done && mount.is_some());
+    let (reply, mount) = ask(&keeper.shares, &KeeperRequest::Share);
+    assert!(reply == KeeperReply::Done && mount.is_some());
     let shared = begun.elapsed();
-    assert_eq!(answer(keeper.socket()).0, Reply::Done);
+    assert_eq!(answer(keeper.socket()).0, KeeperReply::Done);
     let compared = begun.elapsed();
     assert!(shared < compared / 2, "{shared:?} {compared:?}");
     drop(mount);
@@ -201,21 +201,21 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
 fn a_comparison_can_be_stopped_and_nothing_else() {
     let keeper = Keeper::open();
     fs::write(keeper.at("new"), "").unwrap();
-    let send = |request: &Request| nacre_protocol::workspace::send(keeper.socket().as_fd(), request, None).unwrap();
+    let send = |request: &KeeperRequest| nacre_protocol::workspace::send(keeper.socket().as_fd(), request, None).unwrap();
     let signal = |signal| {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(keeper.process.id() as i32), signal).unwrap();
     };
-    let stoppable = [Request::Changes { paths: None }, Request::Diff { paths: None, max_bytes: 1 << 20 }];
+    let stoppable = [KeeperRequest::Changes { paths: None }, KeeperRequest::Diff { paths: None, max_bytes: 1 << 20 }];
     for request in &stoppable {
         // So that it sees both at once.
         signal(nix::sys::signal::SIGSTOP);
         send(request);
-        send(&Request::Stop);
+        send(&KeeperRequest::Stop);
         signal(nix::sys::signal::SIGCONT);
-        assert!(matches!(answer(keeper.socket()).0, Reply::Failed { errno: libc::ECANCELED, .. }), "{request:?}");
+        assert!(matches!(answer(keeper.socket()).0, KeeperReply::Failed { errno: libc::ECANCELED, .. }), "{request:?}");
         // It has ended, so this stops nothing.
-        send(&Request::Stop);
-        assert_eq!(ask(keeper.socket(), request).0, Reply::Done);
+        send(&KeeperRequest::Stop);
+        assert_eq!(ask(keeper.socket(), request).0, KeeperReply::Done);
     }
     keeper.close();
 }
@@ -225,8 +225,8 @@ fn a_deleted_directory_is_named() {
     let keeper = Keeper::open();
     let real = keeper.directory.path().join("real");
     fs::remove_dir_all(&real).unwrap();
-    let (reply, _) = ask(&keeper.shares, &Request::Share);
-    let Reply::Failed { errno: libc::ENOENT, doing } = reply else { panic!("{reply:?}") };
+    let (reply, _) = ask(&keeper.shares, &KeeperRequest::Share);
+    let KeeperReply::Failed { errno: libc::ENOENT, doing } = reply else { panic!("{reply:?}") };
     assert_eq!(doing, format!("use the workspace: its directory {} was deleted", real.display()));
     keeper.close();
 }

@@ -16,7 +16,7 @@ const LINE: usize = 52;
 pub fn literal<W: Write>(out: &mut Limited<W>, version: Option<&Version>, path: &[u8]) -> Result<(), Failure> {
     let size = version.map_or(0, Version::size);
     writeln!(out, "literal {size}").map_err(|error| out.failure(&error))?;
-    let mut encoder = ZlibEncoder::new(Lines { out, line: Vec::with_capacity(LINE) }, Compression::default());
+    let mut encoder = ZlibEncoder::new(EncodedLines { out, line: Vec::with_capacity(LINE) }, Compression::default());
     if let Some(version) = version {
         version.read(path, |block| encoder.write_all(block).map_err(|error| encoder.get_ref().out.failure(&error)))?;
     }
@@ -25,12 +25,12 @@ pub fn literal<W: Write>(out: &mut Limited<W>, version: Option<&Version>, path: 
 }
 
 /// Encodes bytes in lines.
-struct Lines<'a, W: Write> {
+struct EncodedLines<'a, W: Write> {
     out: &'a mut Limited<W>,
     line: Vec<u8>,
 }
 
-impl<W: Write> Lines<'_, W> {
+impl<W: Write> EncodedLines<'_, W> {
     /// Writes the last line, and the empty one that ends the content.
     fn end(&mut self) -> io::Result<()> {
         self.write_line()?;
@@ -62,7 +62,7 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-impl<W: Write> Write for Lines<'_, W> {
+impl<W: Write> Write for EncodedLines<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(LINE - self.line.len());
         self.line.extend_from_slice(&bytes[..taken]);

@@ -11,7 +11,7 @@ const CONTEXT: u32 = 3;
 pub fn write(out: &mut impl Write, before: &[u8], after: &[u8]) -> io::Result<()> {
     let differences = lines::compare(before, after);
     let end = lines::count(before) as u32;
-    let (mut old, mut new) = (Lines::new(before), Lines::new(after));
+    let (mut old, mut new) = (TextLines::new(before), TextLines::new(after));
     for group in differences.chunk_by(|one, next| next.before.start - one.before.end <= 2 * CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
         let lead = first.before.start.min(CONTEXT);
@@ -41,12 +41,12 @@ fn range(lines: &Range<u32>) -> String {
 }
 
 /// A text that is read line by line.
-struct Lines<'a> {
+struct TextLines<'a> {
     left: &'a [u8],
     number: u32,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> TextLines<'a> {
     fn new(text: &'a [u8]) -> Self {
         Self { left: text, number: 0 }
     }

@@ -27,11 +27,11 @@ pub type Id = [u8; 20];
 /// See the module.
 pub struct Version {
     mode: &'static str,
-    content: Content,
+    content: VersionContent,
     id: Id,
 }
 
-enum Content {
+enum VersionContent {
     Memory(Vec<u8>),
     /// A large file, which is read once more for the patch.
     Disk {
@@ -66,7 +66,7 @@ impl Version {
         let target = readlinkat(directory, name, Vec::new()).map_err(while_doing(reading(path)))?.into_bytes();
         let mut hash = hash_of(target.len() as u64);
         hash.update(&target);
-        Ok(Self { mode: LINK, content: Content::Memory(target), id: hash.finalize().into() })
+        Ok(Self { mode: LINK, content: VersionContent::Memory(target), id: hash.finalize().into() })
     }
 
     fn load_file(directory: &OwnedFd, name: &[u8], path: &[u8]) -> Result<Self, Failure> {
@@ -83,14 +83,14 @@ impl Version {
         }
         if size > MAX_TEXT_BYTES {
             let id = read_file(&file, size, path, |_| Ok(()))?;
-            return Ok(Self { mode, content: Content::Disk { file, size }, id });
+            return Ok(Self { mode, content: VersionContent::Disk { file, size }, id });
         }
         let mut bytes = Vec::with_capacity(size as usize);
         let id = read_file(&file, size, path, |block| {
             bytes.extend_from_slice(block);
             Ok(())
         })?;
-        Ok(Self { mode, content: Content::Memory(bytes), id })
+        Ok(Self { mode, content: VersionContent::Memory(bytes), id })
     }
 
     /// The mode in git.
@@ -111,15 +111,15 @@ impl Version {
     /// The number of bytes.
     pub fn size(&self) -> u64 {
         match &self.content {
-            Content::Memory(bytes) => bytes.len() as u64,
-            Content::Disk { size, .. } => *size,
+            VersionContent::Memory(bytes) => bytes.len() as u64,
+            VersionContent::Disk { size, .. } => *size,
         }
     }
 
     /// Whether another version has the same content.
     pub fn has_content_of(&self, other: &Self) -> bool {
         match (&self.content, &other.content) {
-            (Content::Memory(a), Content::Memory(b)) => a == b,
+            (VersionContent::Memory(a), VersionContent::Memory(b)) => a == b,
             _ => self.id == other.id,
         }
     }
@@ -127,10 +127,10 @@ impl Version {
     /// The content if it is text. A large file counts as binary.
     pub fn text(&self) -> Option<&[u8]> {
         match &self.content {
-            Content::Memory(bytes) => {
+            VersionContent::Memory(bytes) => {
                 (memchr::memchr(0, &bytes[..bytes.len().min(BINARY_BYTES)]).is_none()).then_some(bytes)
             }
-            Content::Disk { .. } => None,
+            VersionContent::Disk { .. } => None,
         }
     }
 
@@ -140,8 +140,8 @@ impl Version {
     /// Those of `each`; `EAGAIN` if a large file has changed since it was loaded.
     pub fn read(&self, path: &[u8], mut each: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
         match &self.content {
-            Content::Memory(bytes) => each(bytes),
-            Content::Disk { file, size } => match read_file(file, *size, path, each)? == self.id {
+            VersionContent::Memory(bytes) => each(bytes),
+            VersionContent::Disk { file, size } => match read_file(file, *size, path, each)? == self.id {
                 true => Ok(()),
                 false => Err(Failure::System(Errno::AGAIN, reading(path))),
             },

@@ -10,10 +10,10 @@
 use super::machine::Key;
 use crate::error::{Code, Error};
 use crate::exec::{KillPolicy, Outcome};
-use crate::output::rest::{Source, read_rest};
+use crate::output::rest::{OutputSource, read_rest};
 use crate::process::pump::{Logged, Status};
 use crate::process::{Process, Reason, Starter};
-use crate::session::foreground::{Remains, Running};
+use crate::session::foreground::{EndedCommand, ForegroundCommand};
 use crate::shell::channel::{Channel, Received};
 use crate::shell::listener;
 use nacre_containment::pid::Pid;
@@ -134,7 +134,7 @@ pub(super) async fn await_end(shell: Arc<Channel>, number: u64, report: Arc<Deta
 
 /// Passes on the output of a command that is a process, and then its result.
 pub(super) async fn carry_on(
-    mut command: Running,
+    mut command: ForegroundCommand,
     process: Arc<Process>,
     report: Arc<DetachedEnd>,
     mut ended: oneshot::Receiver<Status>,
@@ -149,7 +149,7 @@ pub(super) async fn carry_on(
         }
     };
     read_rest(process.life().birth.map(|birth| birth.tree), &mut command).await;
-    let Remains { request, mut outcome, pipes, .. } = command.finish(outcome, true);
+    let EndedCommand { request, mut outcome, pipes, .. } = command.finish(outcome, true);
     process.ended(status);
     log.end();
     let lost = match process.life().end {

@@ -20,7 +20,7 @@ pub(in crate::session) type Key = u64;
 
 /// An event of a process, or of what it depends on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Event {
+pub(super) enum ProcessEvent {
     /// The shell or the standby was asked to fork the process.
     Asked(Key, Source),
     /// The supervisor was asked to start its bash (plain mode).
@@ -62,14 +62,14 @@ pub(super) enum Event {
 /// What an event leads to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Effect {
-    /// Order the supervisor to adopt the process. Answered by [`Event::Adopted`].
+    /// Order the supervisor to adopt the process. Answered by [`ProcessEvent::Adopted`].
     Adopt(Key),
-    /// Open its streams and write its command down. Answered at once by [`Event::Prepared`] or [`Event::NotPrepared`].
+    /// Open its streams and write its command down. Answered at once by [`ProcessEvent::Prepared`] or [`ProcessEvent::NotPrepared`].
     Prepare(Key),
     /// Send the command, and order the adoption if that has not been done. `settled`: answer the caller first, since
     /// nothing can fail any more.
     Begin { key: Key, settled: bool },
-    /// Wait for its bash to begin the command (plain mode). Answered by [`Event::Begun`] and its like.
+    /// Wait for its bash to begin the command (plain mode). Answered by [`ProcessEvent::Begun`] and its like.
     Listen(Key),
     /// Answer the caller: the process runs.
     Settle(Key),
@@ -82,7 +82,7 @@ pub(super) enum Effect {
     /// Deliver its end; `None` if how it ended is unknown.
     End(Key, Option<Status>),
     /// Report a defect of nacre: this event cannot happen.
-    Defect(Event),
+    Defect(ProcessEvent),
 }
 
 /// Why a start is refused.
@@ -132,12 +132,12 @@ pub(super) struct Machine {
 impl Machine {
     /// Handles an event. A process that is not known has been refused, or its end was delivered: its late messages
     /// have no effect, but a process that lives is killed.
-    pub(super) fn step(&mut self, event: Event) -> Vec<Effect> {
+    pub(super) fn step(&mut self, event: ProcessEvent) -> Vec<Effect> {
         match event {
-            Event::Asked(key, source) => self.begin_with(key, Stage::Forking(source), event),
-            Event::Launched(key) => self.begin_with(key, Stage::Launching, event),
-            Event::Detached(key) => self.begin_with(key, Stage::Living, event),
-            Event::Forked { key, contained } => match self.stages.get_mut(&key) {
+            ProcessEvent::Asked(key, source) => self.begin_with(key, Stage::Forking(source), event),
+            ProcessEvent::Launched(key) => self.begin_with(key, Stage::Launching, event),
+            ProcessEvent::Detached(key) => self.begin_with(key, Stage::Living, event),
+            ProcessEvent::Forked { key, contained } => match self.stages.get_mut(&key) {
                 Some(stage @ Stage::Forking(_)) if contained => {
                     *stage = Stage::Preparing;
                     vec![Effect::Prepare(key)]
@@ -149,11 +149,11 @@ impl Machine {
                 // A program can send this in the name of the shell. The report names no process of a start.
                 _ => Vec::new(),
             },
-            Event::NotForked(key, why) => match self.stages.get(&key) {
+            ProcessEvent::NotForked(key, why) => match self.stages.get(&key) {
                 Some(Stage::Forking(_)) => self.refuse(key, why),
                 _ => Vec::new(),
             },
-            Event::Started(key) => match self.stages.get_mut(&key) {
+            ProcessEvent::Started(key) => match self.stages.get_mut(&key) {
                 Some(stage @ Stage::Launching) => {
                     *stage = Stage::SettingUp { ended: None };
                     vec![Effect::Listen(key)]
@@ -161,12 +161,12 @@ impl Machine {
                 Some(_) => vec![Effect::Defect(event)],
                 None => vec![Effect::Kill(key)],
             },
-            Event::NotStarted(key) => match self.stages.get(&key) {
+            ProcessEvent::NotStarted(key) => match self.stages.get(&key) {
                 Some(Stage::Launching) => self.refuse(key, Why::Failed),
                 Some(_) => vec![Effect::Defect(event)],
                 None => Vec::new(),
             },
-            Event::Adopted { key, lives, limited } => match self.stages.get_mut(&key) {
+            ProcessEvent::Adopted { key, lives, limited } => match self.stages.get_mut(&key) {
                 Some(Stage::Adopting) if !lives => self.refuse(key, Why::Killed),
                 Some(Stage::Adopting) if !limited => {
                     let mut effects = vec![Effect::Kill(key)];
@@ -187,14 +187,14 @@ impl Machine {
                 None if lives => vec![Effect::Kill(key)],
                 None => Vec::new(),
             },
-            Event::Prepared { key, can_fail } => match self.stages.get_mut(&key) {
+            ProcessEvent::Prepared { key, can_fail } => match self.stages.get_mut(&key) {
                 Some(stage @ Stage::Preparing) => {
                     *stage = if can_fail { Stage::SettingUp { ended: None } } else { Stage::Living };
                     vec![Effect::Begin { key, settled: !can_fail }]
                 }
                 _ => vec![Effect::Defect(event)],
             },
-            Event::NotPrepared(key) => match self.stages.get(&key) {
+            ProcessEvent::NotPrepared(key) => match self.stages.get(&key) {
                 Some(Stage::Preparing) => {
                     let mut effects = vec![Effect::Adopt(key), Effect::Kill(key)];
                     effects.extend(self.refuse(key, Why::Failed));
@@ -202,7 +202,7 @@ impl Machine {
                 }
                 _ => vec![Effect::Defect(event)],
             },
-            Event::Begun(key) => match self.stages.get_mut(&key) {
+            ProcessEvent::Begun(key) => match self.stages.get_mut(&key) {
                 Some(stage @ Stage::SettingUp { ended: None }) => {
                     *stage = Stage::Living;
                     vec![Effect::Settle(key)]
@@ -214,11 +214,11 @@ impl Machine {
                 // The caller did not have to wait for it.
                 _ => Vec::new(),
             },
-            Event::Refused(key) => match self.stages.get(&key) {
+            ProcessEvent::Refused(key) => match self.stages.get(&key) {
                 Some(Stage::SettingUp { .. } | Stage::Orphaned { .. }) => self.refuse(key, Why::Failed),
                 _ => Vec::new(),
             },
-            Event::Silent(key) => match self.stages.get(&key) {
+            ProcessEvent::Silent(key) => match self.stages.get(&key) {
                 Some(Stage::SettingUp { .. }) => self.refuse(key, Why::Killed),
                 Some(Stage::Orphaned { .. }) => {
                     self.stages.remove(&key);
@@ -226,29 +226,29 @@ impl Machine {
                 }
                 _ => Vec::new(),
             },
-            Event::Ended(key, status) => match self.stages.get(&key) {
+            ProcessEvent::Ended(key, status) => match self.stages.get(&key) {
                 Some(Stage::SettingUp { .. } | Stage::Living) => self.end(key, Some(status)),
                 Some(_) => vec![Effect::Defect(event)],
                 None => Vec::new(),
             },
-            Event::SourceGone(source) => {
+            ProcessEvent::SourceGone(source) => {
                 let unborn = self.stages.extract_if(|_, stage| *stage == Stage::Forking(source));
                 let mut keys: Vec<Key> = unborn.map(|(key, _)| key).collect();
                 keys.sort_unstable();
                 keys.into_iter().map(Effect::Resubmit).collect()
             }
-            Event::Promoted => {
+            ProcessEvent::Promoted => {
                 for stage in self.stages.values_mut().filter(|stage| **stage == Stage::Forking(Source::Standby)) {
                     *stage = Stage::Forking(Source::Shell);
                 }
                 Vec::new()
             }
-            Event::SupervisorGone => {
+            ProcessEvent::SupervisorGone => {
                 let mut stages: Vec<(Key, Stage)> = self.stages.drain().collect();
                 stages.sort_unstable_by_key(|(key, _)| *key);
                 stages.into_iter().filter_map(|(key, stage)| self.lose(key, stage)).collect()
             }
-            Event::Closing => {
+            ProcessEvent::Closing => {
                 let starting = self.stages.extract_if(|_, stage| *stage != Stage::Living);
                 starting.map(|(key, _)| Effect::Refuse(key, Why::Closing)).collect()
             }
@@ -265,7 +265,7 @@ impl Machine {
         self.stages.values().any(|stage| *stage == Stage::Forking(source))
     }
 
-    fn begin_with(&mut self, key: Key, stage: Stage, event: Event) -> Vec<Effect> {
+    fn begin_with(&mut self, key: Key, stage: Stage, event: ProcessEvent) -> Vec<Effect> {
         if self.stages.contains_key(&key) {
             return vec![Effect::Defect(event)];
         }

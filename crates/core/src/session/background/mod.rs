@@ -8,8 +8,8 @@ pub(super) use machine::Key;
 
 use super::stdin::StdinEnd;
 use crate::error::Error;
-use crate::link::Message;
-use crate::output::reader::Reader;
+use crate::link::LinkMessage;
+use crate::output::reader::FileReader;
 use crate::process::StartRequest;
 use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
@@ -101,11 +101,11 @@ struct Start {
     /// The adoption, until it is ordered.
     adopt: Option<Order>,
     tree: Option<Tree>,
-    output: Reader,
+    output: FileReader,
     /// Where its input goes. Nothing writes before the process has begun: until then, the start can be requested again.
     stdin: Option<StdinEnd>,
     terminal: Option<Terminal>,
-    message: Option<Message>,
+    message: Option<LinkMessage>,
     /// Why it fails.
     failure: Option<Error>,
 }
@@ -119,7 +119,7 @@ impl Start {
             group: None,
             adopt: None,
             tree: None,
-            output: Reader::default(),
+            output: FileReader::default(),
             stdin: None,
             terminal: None,
             message: None,

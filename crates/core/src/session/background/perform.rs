@@ -1,7 +1,7 @@
 //! Performs what the machine decides: forks processes, sends their commands, and answers their callers.
 
 use super::detached::{DetachedCommand, DetachedEnd, await_end, carry_on};
-use super::machine::{Effect, Event, Key, Why};
+use super::machine::{Effect, ProcessEvent, Key, Why};
 use super::{Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy, KilledBy, Outcome};
@@ -12,7 +12,7 @@ use crate::process::{self, Birth, DetachRequest, Process, StartRequest, end_afte
 use crate::session::actor::Session;
 use crate::session::calls::Call;
 use crate::session::commands::no_fork;
-use crate::session::foreground::{Refused, Running};
+use crate::session::foreground::{Refused, ForegroundCommand};
 use crate::session::internal::Internal;
 use crate::session::plain::first_letter;
 use crate::session::stdin::{self, StdinEnd};
@@ -45,7 +45,7 @@ const MAX_ATTEMPTS: u32 = 10;
 
 impl Session {
     /// Passes an event to the machine, and performs what follows.
-    fn happened_to_process(&mut self, event: Event) {
+    fn happened_to_process(&mut self, event: ProcessEvent) {
         let mut effects = VecDeque::from(self.background.machine.step(event));
         while let Some(effect) = effects.pop_front() {
             if let Some(next) = self.perform_for_process(effect) {
@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    fn perform_for_process(&mut self, effect: Effect) -> Option<Event> {
+    fn perform_for_process(&mut self, effect: Effect) -> Option<ProcessEvent> {
         match effect {
             Effect::Adopt(key) => {
                 let order = self.background.starts.get_mut(&key).and_then(|start| start.adopt.take());
@@ -103,13 +103,13 @@ impl Session {
     /// Adds a command with its shell to the processes. Returns what receives its end.
     pub(in crate::session) fn add_detached(&mut self, key: Key) -> oneshot::Receiver<Status> {
         let end = self.background.receive_end(key);
-        self.happened_to_process(Event::Detached(key));
+        self.happened_to_process(ProcessEvent::Detached(key));
         end
     }
 
     /// Reports the end of a process whose end the supervisor does not report.
     pub(in crate::session) fn end_detached(&mut self, key: Key, status: Status) {
-        self.happened_to_process(Event::Ended(key, status));
+        self.happened_to_process(ProcessEvent::Ended(key, status));
     }
 
     fn why_refused(&self, request: &StartRequest, why: Why) -> Error {
@@ -131,8 +131,8 @@ impl Session {
         let key = self.cx.numbers.next();
         let mut start = Start::new(request);
         let asked = match source {
-            Some(source) => self.ask_for_fork(key, &mut start, source).map(|()| Event::Asked(key, source)),
-            None => self.launch_plain(key, &mut start).map(|()| Event::Launched(key)),
+            Some(source) => self.ask_for_fork(key, &mut start, source).map(|()| ProcessEvent::Asked(key, source)),
+            None => self.launch_plain(key, &mut start).map(|()| ProcessEvent::Launched(key)),
         };
         match asked {
             Ok(event) => {
@@ -230,8 +230,8 @@ impl Session {
         };
         let pid = match child {
             Ok(Some(pid)) => pid,
-            Ok(None) => return self.happened_to_process(Event::NotForked(key, Why::Killed)),
-            Err(_) => return self.happened_to_process(Event::NotForked(key, Why::NoFork)),
+            Ok(None) => return self.happened_to_process(ProcessEvent::NotForked(key, Why::Killed)),
+            Err(_) => return self.happened_to_process(ProcessEvent::NotForked(key, Why::NoFork)),
         };
         let limits = start.request.new.limits.group.clone();
         if !placed {
@@ -247,7 +247,7 @@ impl Session {
         if let Some(start) = self.background.starts.get_mut(&key) {
             (start.adopt, start.tree) = (Some(adopt), tree);
         }
-        self.happened_to_process(Event::Forked { key, contained: root.is_some() });
+        self.happened_to_process(ProcessEvent::Forked { key, contained: root.is_some() });
     }
 
     /// The process and its descendants.
@@ -262,14 +262,14 @@ impl Session {
     }
 
     /// Opens the streams of a process and writes its command down.
-    fn prepare_process(&mut self, key: Key) -> Option<Event> {
+    fn prepare_process(&mut self, key: Key) -> Option<ProcessEvent> {
         let mut start = self.background.starts.remove(&key)?;
         let prepared = self.write_command(key, &mut start);
         let event = match prepared {
-            Ok(can_fail) => Event::Prepared { key, can_fail },
+            Ok(can_fail) => ProcessEvent::Prepared { key, can_fail },
             Err(error) => {
                 start.failure = Some(not_started(&start.request, &error));
-                Event::NotPrepared(key)
+                ProcessEvent::NotPrepared(key)
             }
         };
         self.background.starts.insert(key, start);
@@ -396,11 +396,11 @@ impl Session {
                     });
                 }
                 let (lives, limited) = (identity.is_some(), problem.is_none());
-                self.happened_to_process(Event::Adopted { key, lives, limited });
+                self.happened_to_process(ProcessEvent::Adopted { key, lives, limited });
             }
             Report::ProcessEnded { key, code, signal, out_of_memory, asked } => {
                 let status = self.background.detached.ended(key, Status { code, signal, out_of_memory, asked });
-                self.happened_to_process(Event::Ended(key, status));
+                self.happened_to_process(ProcessEvent::Ended(key, status));
             }
             Report::ProcessKilled { id, found, .. } => {
                 if let Some(reply) = self.background.kills.remove(&id) {
@@ -417,14 +417,14 @@ impl Session {
         if let Some(start) = self.background.starts.get_mut(&key) {
             start.tree = Some(tree);
         }
-        self.happened_to_process(Event::Started(key));
+        self.happened_to_process(ProcessEvent::Started(key));
     }
 
     /// Handles a process's bash that could not be started (plain mode).
     pub(in crate::session) fn plain_process_failed(&mut self, key: Key, step: StartStep, errno: i32, detail: &str) {
         let error = self.start_error(step, errno, detail);
         self.background.fails_with(key, error);
-        self.happened_to_process(Event::NotStarted(key));
+        self.happened_to_process(ProcessEvent::NotStarted(key));
     }
 
     /// Handles the first message of a process.
@@ -434,10 +434,10 @@ impl Session {
                 let cwd = self.background.starts.get(&key).and_then(|start| start.request.new.cwd.clone());
                 let error = self.refused(Some(Refused { reason, errno, about }), cwd.as_deref(), "process");
                 self.background.fails_with(key, error);
-                Event::Refused(key)
+                ProcessEvent::Refused(key)
             }
-            Received::Reply(_) => Event::Begun(key),
-            Received::Closed { .. } => Event::Silent(key),
+            Received::Reply(_) => ProcessEvent::Begun(key),
+            Received::Closed { .. } => ProcessEvent::Silent(key),
         };
         self.happened_to_process(event);
     }
@@ -457,23 +457,23 @@ impl Session {
 
     /// Resubmits the starts that the dead shell or standby has not forked.
     pub(in crate::session) fn source_gone(&mut self, source: Source) {
-        self.happened_to_process(Event::SourceGone(source));
+        self.happened_to_process(ProcessEvent::SourceGone(source));
     }
 
     /// Moves pending forks from the standby to the shell, after its promotion.
     pub(in crate::session) fn standby_promoted(&mut self) {
-        self.happened_to_process(Event::Promoted);
+        self.happened_to_process(ProcessEvent::Promoted);
     }
 
     /// Refuses all processes that have not begun, because the session is being closed.
     pub(in crate::session) fn refuse_starting_processes(&mut self) {
-        self.happened_to_process(Event::Closing);
+        self.happened_to_process(ProcessEvent::Closing);
     }
 
     /// Handles the death of the supervisor, and of every process with it. Returns their ends.
     pub(in crate::session) fn lose_processes(&mut self) -> Lost {
         let lost = self.background.lose_living();
-        self.happened_to_process(Event::SupervisorGone);
+        self.happened_to_process(ProcessEvent::SupervisorGone);
         self.background.kills.clear();
         self.background.detached.lose();
         lost
@@ -575,7 +575,7 @@ impl Session {
     }
 
     /// Reports that a command has become a process, and before that what was not reported.
-    fn show_detach(&mut self, command: &mut Running, process: &str, denials: &[String]) {
+    fn show_detach(&mut self, command: &mut ForegroundCommand, process: &str, denials: &[String]) {
         if self.cx.config.feed.is_watched() {
             let (id, total, newest) = command.unseen_output();
             if newest.iter().any(|bytes| !bytes.is_empty()) {
