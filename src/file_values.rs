@@ -1,7 +1,7 @@
 //! Conversions of files and changes to JavaScript.
 
 use crate::types::{NativeFile, NativeFileChange};
-use nacre_core::files::{Change, Kind, Placed, Seen};
+use nacre_core::files::{FileChange, Kind, Placed, Seen};
 use napi::bindgen_prelude::Buffer;
 use std::sync::{Mutex, PoisonError};
 
@@ -43,11 +43,11 @@ pub fn change(seen: Seen) -> NativeFileChange {
     let bytes = |path: Vec<u8>| std::str::from_utf8(&path).is_err().then(|| Buffer::from(path));
     NativeFileChange {
         kind: match seen.change {
-            Change::Created => "created",
-            Change::Modified => "modified",
-            Change::Deleted => "deleted",
-            Change::Renamed => "renamed",
-            Change::Overflow => "overflow",
+            FileChange::Created => "created",
+            FileChange::Modified => "modified",
+            FileChange::Deleted => "deleted",
+            FileChange::Renamed => "renamed",
+            FileChange::Overflow => "overflow",
         }
         .into(),
         path: text(&seen.path),

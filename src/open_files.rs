@@ -1,7 +1,7 @@
 //! Objects that file calls have opened for JavaScript, by number, until JavaScript closes them.
 
 use nacre_core::error::{Code, Error};
-use nacre_core::files::{Placed, Reader, Watcher, Writer};
+use nacre_core::files::{FileReader, Placed, Watcher, Writer};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone)]
 pub enum Open {
     /// A file open for reading.
-    Reader(Arc<Reader>),
+    Reader(Arc<FileReader>),
     /// A file open for writing.
     Writer(Arc<Writer>),
     /// The rest of a list.

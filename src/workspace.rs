@@ -13,7 +13,7 @@ use nacre_core::runtime;
 use nacre_core::sandbox::{Rollback, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
-use nacre_protocol::workspace::{WorkspaceChange, Difference, ChangedEntry, Kind, Point, Skipped};
+use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, Point, Skipped, WorkspaceChange};
 use napi::bindgen_prelude::{ClassInstance, Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;

@@ -72,7 +72,7 @@ impl Shell {
 impl Letter for Call {
     type Loan = Arc<Shell>;
     type Wait = ();
-    type CallerAnswer = Id;
+    type Answer = Id;
 
     fn send_with(&mut self, shell: Arc<Shell>) -> Option<()> {
         if self.kind != Kind::Command {

@@ -6,8 +6,8 @@
 use crate::error::{Code, Error};
 use crate::exec::KilledBy;
 use crate::process::terminal::Size;
-use crate::process::{Exit, ProcessChange, Process, Waiting};
-use crate::questions::{self, QuestionAnswer, Question};
+use crate::process::{Exit, Process, ProcessChange, Waiting};
+use crate::questions::{self, Question, QuestionAnswer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -30,7 +30,7 @@ pub enum QuestionAnswer {
     /// Allowed for the command that connects.
     Once,
     /// Allowed as long as the session lasts.
-    AskingSession,
+    Session,
     /// Refused.
     Deny,
 }
@@ -394,7 +394,10 @@ mod tests {
         assert!(other.ask("b:1").is_err());
         drop((waiting, more));
         for round in 0..MOST_ASKED {
-            questions.open().iter().for_each(|question| assert!(questions.answer(question.id, QuestionAnswer::Session)));
+            questions
+                .open()
+                .iter()
+                .for_each(|question| assert!(questions.answer(question.id, QuestionAnswer::Session)));
             assert_eq!(asking.ask(&format!("c:{round}")).is_err(), round + MOST_OPEN < MOST_ASKED, "{round}");
         }
         assert!(asking.ask("a:1").unwrap());

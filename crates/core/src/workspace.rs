@@ -7,7 +7,9 @@ use crate::error::{Code, Error};
 use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
 use nacre_protocol::confinement;
-use nacre_protocol::workspace::{self as protocol, WorkspaceChange, Offer, Opening, Point, KeeperReply, KeeperRequest, Skipped, Storage};
+use nacre_protocol::workspace::{
+    self as protocol, KeeperReply, KeeperRequest, Offer, Opening, Point, Skipped, Storage, WorkspaceChange,
+};
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -133,7 +135,7 @@ enum KeeperState {
     /// No call has needed the keeper.
     #[default]
     Unused,
-    RunningKeeper(RunningKeeper),
+    Running(RunningKeeper),
     /// The sandbox has been destroyed.
     Closed,
 }
@@ -445,7 +447,11 @@ impl Workspace {
         self.request_with(request, None)
     }
 
-    fn request_with(&self, request: &KeeperRequest, file: Option<OwnedFd>) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
+    fn request_with(
+        &self,
+        request: &KeeperRequest,
+        file: Option<OwnedFd>,
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
         self.request_on(&mut lock(&self.socket), request, file)
     }
 
@@ -654,7 +660,11 @@ fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
 }
 
 /// Starts a process for one request.
-fn ask_once(supervisor: &Path, request: &KeeperRequest, id: Option<&str>) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
+fn ask_once(
+    supervisor: &Path,
+    request: &KeeperRequest,
+    id: Option<&str>,
+) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
     let (mut process, socket) = start_keeper(supervisor)?;
     let answer = exchange(&socket, request, None, id);
     drop(socket);

@@ -51,7 +51,7 @@ fn invalid(error: postcard::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{Call, MAX_PATH_BYTES, Reply, Request};
+    use crate::files::{Call, FilesReply, FilesRequest, MAX_PATH_BYTES};
     use crate::supervisor::Order;
     use nacre_containment::pid::Pid;
     use std::os::fd::AsFd;
@@ -60,7 +60,7 @@ mod tests {
     fn messages_keep_their_bounds_any_byte_and_their_descriptors() {
         let (a, b) = socket::pair().unwrap();
         let call = Call::Rename { from: b"\xff\n\"".to_vec(), to: b"x".repeat(MAX_PATH_BYTES) };
-        let request = Request { cwd: b"/".to_vec(), call, is_rooted: false };
+        let request = FilesRequest { cwd: b"/".to_vec(), call, is_rooted: false };
         let order = Order::KillForeground {
             id: 7,
             command: Some(3),
@@ -71,7 +71,7 @@ mod tests {
         send(a.as_fd(), &request, &[b.as_fd()]).unwrap();
         send(a.as_fd(), &order, &[]).unwrap();
         drop(a);
-        let (received, descriptors) = receive::<Request>(b.as_fd()).unwrap().unwrap();
+        let (received, descriptors) = receive::<FilesRequest>(b.as_fd()).unwrap().unwrap();
         assert_eq!((received, descriptors.len()), (request, 1));
         assert_eq!(receive::<Order>(b.as_fd()).unwrap().unwrap().0, order);
         assert!(receive::<Order>(b.as_fd()).unwrap().is_none());
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_message_are_refused() {
-        assert!(decode::<Reply>(&[]).is_err());
-        assert!(decode::<Reply>(&[200]).is_err());
+        assert!(decode::<FilesReply>(&[]).is_err());
+        assert!(decode::<FilesReply>(&[200]).is_err());
         // A list of 2^32 entries in two bytes.
-        assert!(decode::<Reply>(&[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
-        let mut bytes = encode(&Reply::Done).unwrap();
+        assert!(decode::<FilesReply>(&[2, 0xff, 0xff, 0xff, 0xff, 0x0f]).is_err());
+        let mut bytes = encode(&FilesReply::Done).unwrap();
         bytes.push(0);
-        assert!(decode::<Reply>(&bytes).is_err(), "a second message");
+        assert!(decode::<FilesReply>(&bytes).is_err(), "a second message");
         // The pid 0, which no process has.
         assert!(decode::<Pid>(&[0]).is_err());
     }

@@ -353,7 +353,8 @@ mod tests {
     fn a_request_of_any_length_arrives() {
         let (a, b) = socket::pair().unwrap();
         let short = KeeperRequest::Changes { paths: Some(vec![b"short".to_vec()]) };
-        let long = KeeperRequest::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
+        let long =
+            KeeperRequest::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
         for request in [short, long] {
             for file in [None, Some(a.as_fd())] {
                 send(a.as_fd(), &request, file).unwrap();

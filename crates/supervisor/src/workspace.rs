@@ -79,7 +79,8 @@ fn answer(socket: BorrowedFd<'_>, reply: &KeeperReply, descriptor: Option<OwnedF
         false => message::send(socket, reply, &descriptors),
         // A path in it has more bytes than a message.
         true => {
-            let reply = KeeperReply::Failed { errno: libc::ENAMETOOLONG, doing: "answer a call of the workspace".into() };
+            let reply =
+                KeeperReply::Failed { errno: libc::ENAMETOOLONG, doing: "answer a call of the workspace".into() };
             message::send(socket, &reply, &[])
         }
     };
@@ -110,7 +111,7 @@ fn next(setting: &Setting) -> io::Result<Option<(KeeperRequest, Option<OwnedFd>)
 enum Ready {
     Nothing,
     /// A request, or the end of the socket.
-    KeeperRequest,
+    Request,
     /// The host has ended.
     End,
 }

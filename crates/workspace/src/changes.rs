@@ -13,7 +13,7 @@ use crate::opening;
 use crate::selection::{Selection, is_within};
 use crate::tree::{changed_at, file_type, join, names, open_file, open_path, split, status};
 use crate::walk::Walk;
-use nacre_protocol::workspace::{WorkspaceChange, Difference, ChangedEntry, Kind};
+use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, WorkspaceChange};
 use rustix::fs::{FileType, SeekFrom, Stat, fgetxattr, fstat, readlinkat, seek};
 use rustix::io::{Errno, Result, pread};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -93,7 +93,8 @@ impl Sides<'_> {
             found.push(change);
         }
         let walks = Walks::new(self);
-        let mut pending = vec![UncomparedDirectory { path: Vec::new(), whole: false, is_foreign: false, equal_since: None }];
+        let mut pending =
+            vec![UncomparedDirectory { path: Vec::new(), whole: false, is_foreign: false, equal_since: None }];
         let mut bytes = 0;
         while let Some(directory) = pending.pop() {
             (self.interrupt)()?;
@@ -130,7 +131,8 @@ impl Sides<'_> {
             if path == b"." {
                 return selected.is_empty();
             }
-            let is_within = |change: Option<&WorkspaceChange>| change.is_some_and(|change| is_within(&change.path, path));
+            let is_within =
+                |change: Option<&WorkspaceChange>| change.is_some_and(|change| is_within(&change.path, path));
             !is_within(first(path)) && !is_within(first(&[path, &b"/"[..]].concat()))
         };
         if let Some(path) = paths.into_iter().flatten().find(names_none) {

@@ -62,7 +62,7 @@ fn every_kind_of_change_is_found() {
         let some = mounted.changes_of(&Selection::of(vec![b"new/deep".to_vec(), b"old/b".to_vec(), b"mode".to_vec()]));
         let paths: Vec<_> = some.iter().map(|change| String::from_utf8_lossy(&change.path)).collect();
         assert_eq!(paths, ["mode", "new/deep", "new/deep/file", "old/b"]);
-        let entry = |mode: u32| Some(Entry { kind: Kind::File, size: 7, mode });
+        let entry = |mode: u32| Some(ChangedEntry { kind: Kind::File, size: 7, mode });
         assert_eq!((some[0].now, some[0].before.map(|before| before.size)), (entry(0o4711), Some(7)));
         assert_eq!((some[3].now, some[3].before.map(|before| before.size)), (None, Some(1)));
     });

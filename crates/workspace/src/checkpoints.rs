@@ -5,7 +5,7 @@ use crate::history::{self, History, Moment};
 use crate::layers::{self, Stack, Usage};
 use crate::merging::Merging;
 use crate::overlay::{self, Mount, Mounter};
-use crate::store::BlockStore;
+use crate::store::Store;
 use crate::tree::Tree;
 use nacre_protocol::workspace::Point;
 use rustix::io::{Errno, Result};
@@ -63,7 +63,7 @@ impl Checkpoints {
     }
 
     /// Begins to merge layers, if that is worth it.
-    pub fn merge(&mut self, store: &BlockStore, mounter: Mounter) {
+    pub fn merge(&mut self, store: &Store, mounter: Mounter) {
         self.merging.begin(store, &self.history, mounter);
     }
 
@@ -77,7 +77,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls. Nothing is kept then.
-    pub fn note(&mut self, store: &BlockStore, base: &Tree, new: &New<'_>) -> Result<Option<Point>> {
+    pub fn note(&mut self, store: &Store, base: &Tree, new: &New<'_>) -> Result<Option<Point>> {
         if !layers::is_untouched(store.layers().place(), self.stack(), base)? {
             return Ok(None);
         }
@@ -92,7 +92,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn usage(store: &BlockStore, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
+    pub fn usage(store: &Store, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
         let place = store.layers().place();
         let used = layers::usage(place, interrupt)?;
         Ok(Usage { bytes: used.bytes + history::text_bytes(place)?, ..used })
@@ -108,7 +108,7 @@ impl Checkpoints {
     /// Those of [`Mount::unseal`]: `present` is read-only, although nothing has changed.
     pub fn seal(
         &mut self,
-        store: &BlockStore,
+        store: &Store,
         base: &Tree,
         mounter: Mounter,
         present: &Mount,
@@ -123,7 +123,7 @@ impl Checkpoints {
     /// Seals the present files, and notes their layers in the history.
     fn seal_and<T>(
         &mut self,
-        store: &BlockStore,
+        store: &Store,
         base: &Tree,
         mounter: Mounter,
         present: &Mount,
@@ -163,7 +163,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls. Nothing is kept then.
-    pub fn make(&mut self, store: &BlockStore, new: &New<'_>, interrupt: &dyn Fn() -> Result<()>) -> Result<Point> {
+    pub fn make(&mut self, store: &Store, new: &New<'_>, interrupt: &dyn Fn() -> Result<()>) -> Result<Point> {
         let made = (|| {
             let (live, sealed) = self.stack().split_last().ok_or(Errno::INVAL)?;
             let copy = store.layers().duplicate(*live, interrupt)?;
@@ -176,7 +176,7 @@ impl Checkpoints {
     }
 
     /// Adds a checkpoint with these layers to a history, and keeps its text.
-    fn add(&self, store: &BlockStore, history: &mut History, new: &New<'_>, stack: Stack) -> Result<Point> {
+    fn add(&self, store: &Store, history: &mut History, new: &New<'_>, stack: Stack) -> Result<Point> {
         let place = store.layers().place();
         let earlier = history.points.last().map(|moment| moment.point.number);
         let point = history.add(new.point.clone(), stack);
@@ -195,7 +195,7 @@ impl Checkpoints {
     /// Those of the system calls. `present` may be sealed then.
     pub fn fork(
         &mut self,
-        store: &BlockStore,
+        store: &Store,
         base: &Tree,
         mounter: Mounter,
         present: Option<&mut Mount>,
@@ -240,7 +240,7 @@ impl Checkpoints {
     }
 
     /// Ends the opening of forks.
-    pub fn end_fork(&mut self, store: &BlockStore, fork: u64) {
+    pub fn end_fork(&mut self, store: &Store, fork: u64) {
         self.branches.remove(&fork);
         self.tidy(store);
     }
@@ -249,7 +249,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls; it stays then.
-    pub fn delete(&mut self, store: &BlockStore, number: u64) -> Result<bool> {
+    pub fn delete(&mut self, store: &Store, number: u64) -> Result<bool> {
         if self.history.find(number).is_none() {
             return Ok(false);
         }
@@ -262,7 +262,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls; they stay then.
-    pub fn end(&mut self, store: &BlockStore) -> Result<()> {
+    pub fn end(&mut self, store: &Store) -> Result<()> {
         self.delete_all(store, |_| true)
     }
 
@@ -270,11 +270,11 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls; they stay then.
-    pub fn end_steps(&mut self, store: &BlockStore) -> Result<()> {
+    pub fn end_steps(&mut self, store: &Store) -> Result<()> {
         self.delete_all(store, Moment::is_step)
     }
 
-    fn delete_all(&mut self, store: &BlockStore, which: impl Fn(&Moment) -> bool) -> Result<()> {
+    fn delete_all(&mut self, store: &Store, which: impl Fn(&Moment) -> bool) -> Result<()> {
         let mut history = self.history.clone();
         history.points.retain(|moment| !which(moment));
         if history.points.len() == self.history.points.len() { Ok(()) } else { self.keep(store, history) }
@@ -287,7 +287,7 @@ impl Checkpoints {
     /// Those of the system calls.
     pub fn prepare(
         &mut self,
-        store: &BlockStore,
+        store: &Store,
         base: &Tree,
         mounter: Mounter,
         number: Option<u64>,
@@ -317,7 +317,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls. The present layers stay then.
-    pub fn switch(&mut self, store: &BlockStore) -> Result<Mount> {
+    pub fn switch(&mut self, store: &Store) -> Result<Mount> {
         let (number, mount, stack) = self.prepared.take().ok_or(Errno::INVAL)?;
         let mut history = self.history.clone();
         history.stack = stack;
@@ -327,7 +327,7 @@ impl Checkpoints {
     }
 
     /// Replaces the history, in a named store too.
-    fn keep(&mut self, store: &BlockStore, history: History) -> Result<()> {
+    fn keep(&mut self, store: &Store, history: History) -> Result<()> {
         if self.is_named {
             history.write(store.directory())?;
         }
@@ -337,7 +337,7 @@ impl Checkpoints {
     }
 
     /// Removes the layers and texts that nothing needs. What fails is left to the next call.
-    fn tidy(&self, store: &BlockStore) {
+    fn tidy(&self, store: &Store) {
         if !self.branches.is_empty() {
             return;
         }

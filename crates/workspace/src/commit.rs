@@ -19,7 +19,7 @@ use crate::stamp::Stamp;
 use crate::steps::{Action, Place, Step, new_name};
 use crate::tree::{Tree, changed_at, file_type, has_other_names, open_file, split, status};
 use nacre_protocol::host_programs;
-use nacre_protocol::workspace::{WorkspaceChange, Difference, Kind};
+use nacre_protocol::workspace::{Difference, Kind, WorkspaceChange};
 use rustix::fs::{FileType, Stat, fstat, syncfs};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;

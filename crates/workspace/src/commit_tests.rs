@@ -1,7 +1,7 @@
 use super::*;
 use crate::discard::discard;
 use crate::opening;
-use crate::store::{BlockStore, Stores};
+use crate::store::{Store, Stores};
 use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, without_times, write};
 use crate::tree::Tree;
 use nacre_protocol::workspace::Storage;
@@ -1184,7 +1184,7 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         let of_all = Stores { path: &stores, are_temporary: true };
         let create = |name: &str| {
             of_all.sweep(&base).unwrap();
-            BlockStore::create(&of_all, name.as_bytes(), Storage::Disk).unwrap()
+            Store::create(&of_all, name.as_bytes(), Storage::Disk).unwrap()
         };
         let code = in_process(|| {
             let store = create("killed");
@@ -1262,7 +1262,7 @@ fn a_store_without_its_real_directory_is_removed() {
         let mut opened = changed_in(workspace);
         let of_all = Stores { path: &stores, are_temporary: false };
         let code = in_process(|| {
-            let store = BlockStore::create(&of_all, b"killed", Storage::Disk).unwrap();
+            let store = Store::create(&of_all, b"killed", Storage::Disk).unwrap();
             opened.store = store.directory().try_clone().unwrap();
             let _ = opened.run(OPTIONS(), |reached| match reached {
                 // SAFETY: ends the process.

@@ -12,7 +12,7 @@ use crate::handle::{Copies, Handle, Origin};
 use crate::stamp::modified_at;
 use crate::tree::{changed_at, file_type, split, status};
 use crate::walk::Walk;
-use nacre_protocol::workspace::{WorkspaceChange, Difference, Kind};
+use nacre_protocol::workspace::{Difference, Kind, WorkspaceChange};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
 use rustix::io::{Errno, Result};
 use std::collections::HashMap;
@@ -191,7 +191,11 @@ impl<'a> ConflictSearch<'a> {
     }
 
     /// Looks at a directory in one that is known.
-    fn look(&self, path: &[u8], SharedDirectory { mut is_swapped, mut above_real }: SharedDirectory) -> Result<SharedDirectory> {
+    fn look(
+        &self,
+        path: &[u8],
+        SharedDirectory { mut is_swapped, mut above_real }: SharedDirectory,
+    ) -> Result<SharedDirectory> {
         let (parent, name) = split(path);
         let above = is_swapped;
         let mut is_copied = false;

@@ -577,7 +577,7 @@ fn files_may_change_while_they_are_read() {
             let changes = mounted.compare(|sides| sides.changes(&Selection::all()));
             // The list itself may fail: the patch takes one of its own.
             drop(changes);
-            let change = |path: &[u8]| Change {
+            let change = |path: &[u8]| WorkspaceChange {
                 path: path.to_vec(),
                 difference: nacre_protocol::workspace::Difference::Modified,
                 now: None,

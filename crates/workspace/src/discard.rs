@@ -9,7 +9,7 @@ use crate::staging::{self, Source, Staging};
 use crate::stamp::modified_at;
 use crate::steps::new_name;
 use crate::tree::{has_other_names, split, status};
-use nacre_protocol::workspace::{WorkspaceChange, Difference, ChangedEntry, Kind};
+use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, WorkspaceChange};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;

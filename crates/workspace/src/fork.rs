@@ -10,7 +10,7 @@ use crate::journal;
 use crate::known::Known;
 use crate::layers::{self, Number};
 use crate::overlay::{self, Mount, Mounter};
-use crate::store::BlockStore;
+use crate::store::Store;
 use crate::tree::{Tree, open_directory};
 use nacre_protocol::message;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
@@ -62,7 +62,7 @@ impl ForkOrigin {
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn settle(&mut self, store: &mut BlockStore, copy: &OwnedFd, base: &OwnedFd) -> Result<()> {
+    pub fn settle(&mut self, store: &mut Store, copy: &OwnedFd, base: &OwnedFd) -> Result<()> {
         store.share(copy, numbers(&self.history), std::mem::take(&mut self.stores))?;
         let base = Tree::new(open_directory(base, b".")?);
         self.history.stack = store.layers().above(std::mem::take(&mut self.history.stack), &base, &|| Ok(()))?;
@@ -86,7 +86,7 @@ impl Branch {
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn new(store: &BlockStore, history: &History) -> Result<Self> {
+    pub fn new(store: &Store, history: &History) -> Result<Self> {
         thread_local! {
             static LAST: Cell<u64> = const { Cell::new(0) };
         }

@@ -12,11 +12,11 @@ use crate::named::{self, Named, Wanted};
 use crate::opening;
 use crate::overlay::{self, Mount, Mounter};
 use crate::selection::Selection;
-use crate::store::{BlockStore, Stores};
+use crate::store::{Store, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Opening, Point, KeeperReply, KeeperRequest, Skipped, Storage};
+use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -45,7 +45,7 @@ struct Open {
     base: Tree,
     mount: Shared,
     checkpoints: Checkpoints,
-    store: BlockStore,
+    store: Store,
     is_named: bool,
     /// The name of its staging directories.
     staging: Vec<u8>,
@@ -95,9 +95,9 @@ impl Keeper {
         is_leaving: &dyn Fn() -> bool,
     ) -> (KeeperReply, Option<OwnedFd>) {
         let answer = match (request, &mut self.0) {
-            (KeeperRequest::List { stores }, _) => {
-                named::list(&as_path(stores)).and_then(|found| listed(&found)).map(|list| (KeeperReply::Done, Some(list)))
-            }
+            (KeeperRequest::List { stores }, _) => named::list(&as_path(stores))
+                .and_then(|found| listed(&found))
+                .map(|list| (KeeperReply::Done, Some(list))),
             (KeeperRequest::Delete { stores, id }, None) => {
                 named::delete(&as_path(stores), &id).map(|()| (KeeperReply::Done, None))
             }
@@ -176,7 +176,7 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
         }
         (None, storage) => {
             let origin = fork.map(|origin| ForkOrigin::read(&origin, &real, mounter)).transpose()?;
-            let mut store = BlockStore::create(&stores, unique.as_bytes(), storage)?;
+            let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
             let begun = match origin.zip(copy) {
                 Some((origin, copy)) => go_on(origin, &copy, &mut store, &real),
                 None => begin(&store, &real),
@@ -195,19 +195,19 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
 /// The moment of the opening, what commits have made, and the layers.
 type Begun = Result<((i64, i64), Known, History), Failure>;
 
-fn begin(store: &BlockStore, real: &OwnedFd) -> Begun {
+fn begin(store: &Store, real: &OwnedFd) -> Begun {
     let opened = opening::moment(real, store.directory())?;
     let first = store.layers().create(real).map_err(while_doing("create a layer"))?;
     Ok((opened, Known::default(), History::new(vec![first])))
 }
 
-fn go_on(mut origin: ForkOrigin, copy: &OwnedFd, store: &mut BlockStore, real: &OwnedFd) -> Begun {
+fn go_on(mut origin: ForkOrigin, copy: &OwnedFd, store: &mut Store, real: &OwnedFd) -> Begun {
     origin.settle(store, copy, real).map_err(while_doing("use the layers of the workspace in a fork"))?;
     Ok((origin.opened, origin.known, origin.history))
 }
 
 /// Mounts the present layers.
-fn attach(base: &OwnedFd, store: &BlockStore, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
+fn attach(base: &OwnedFd, store: &Store, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
     let mount = layers::mount(store.layers().place(), &history.stack, base, mounter).map_err(opening::cannot_mount)?;
     Ok(Arc::new(Mutex::new(mount)))
 }
@@ -222,13 +222,17 @@ impl Open {
         // A comparison can take long, and stops when its caller has gone.
         let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
-            KeeperRequest::Open(_) | KeeperRequest::List { .. } | KeeperRequest::Delete { .. } | KeeperRequest::Stop | KeeperRequest::Close => {
-                Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
-            }
+            KeeperRequest::Open(_)
+            | KeeperRequest::List { .. }
+            | KeeperRequest::Delete { .. }
+            | KeeperRequest::Stop
+            | KeeperRequest::Close => Err(Failure::System(Errno::ALREADY, "open an open workspace".into())),
             KeeperRequest::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),
             KeeperRequest::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
             KeeperRequest::Changes { paths } => Ok((KeeperReply::Done, Some(self.changes(paths, interrupt)?))),
-            KeeperRequest::Diff { paths, max_bytes } => Ok((KeeperReply::Done, Some(self.diff(paths, max_bytes, interrupt)?))),
+            KeeperRequest::Diff { paths, max_bytes } => {
+                Ok((KeeperReply::Done, Some(self.diff(paths, max_bytes, interrupt)?)))
+            }
             KeeperRequest::Commit { paths, force, sync, withholds } => {
                 self.commit(commit::Options { paths, force, sync, withholds }, is_leaving)
             }
@@ -436,7 +440,11 @@ impl Open {
         Ok((if is_deleted { KeeperReply::Done } else { KeeperReply::NoCheckpoint }, None))
     }
 
-    fn prepare(&mut self, number: Option<u64>, interrupt: &Interrupt<'_>) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn prepare(
+        &mut self,
+        number: Option<u64>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
         let prepared = self.checkpoints.prepare(&self.store, &self.base, self.mounter, number, interrupt);
         Ok(match prepared.map_err(while_doing("mount a checkpoint of the workspace"))? {
             Some((point, text)) => (KeeperReply::Kept(point), Some(text)),

@@ -6,7 +6,7 @@ use crate::history::History;
 use crate::layers::{self, Number, Stack};
 use crate::merge::merge;
 use crate::overlay::Mounter;
-use crate::store::BlockStore;
+use crate::store::Store;
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Merging {
     }
 
     /// Begins to merge layers of the present stack if that is worth it.
-    pub fn begin(&mut self, store: &BlockStore, history: &History, mounter: Mounter) {
+    pub fn begin(&mut self, store: &Store, history: &History, mounter: Mounter) {
         self.look();
         if self.running.is_none() && self.merged.is_none() {
             // Their files are on other mounts, so they cannot get further names.
@@ -143,7 +143,7 @@ impl Merging {
     }
 }
 
-fn start(store: &BlockStore, of: Stack, mounter: Mounter) -> Result<Running> {
+fn start(store: &Store, of: Stack, mounter: Mounter) -> Result<Running> {
     let place = store.layers().place();
     let from = layers::trees(place, &of)?;
     let layer = store.layers().begin()?;

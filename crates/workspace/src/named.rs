@@ -24,7 +24,7 @@ use crate::layers;
 use crate::opening;
 use crate::overlay::Mounter;
 use crate::state::{self, About};
-use crate::store::{BlockStore, Stores};
+use crate::store::{Store, Stores};
 use crate::tree::{Tree, names, open_directory, status};
 use crate::{recovery, sealed, sweep};
 use nacre_protocol::workspace::{self, Storage};
@@ -61,7 +61,7 @@ pub struct Wanted<'a> {
 /// An open named workspace, which is not mounted.
 pub struct Named {
     /// Its store.
-    pub store: BlockStore,
+    pub store: Store,
     /// What never changes.
     pub about: About,
     /// What commits have made.
@@ -107,7 +107,7 @@ impl From<Errno> for Obstacle {
 ///
 /// # Errors
 /// [`Failure::InUse`], [`Failure::Lost`], [`Failure::Unsupported`] for a store of another version of nacre, and those of
-/// [`BlockStore::create`].
+/// [`Store::create`].
 pub fn open(wanted: &Wanted<'_>) -> std::result::Result<Named, Failure> {
     let name = name_of(wanted.id)?;
     let doing = || format!("open the workspace '{}'", wanted.id);
@@ -129,7 +129,7 @@ pub fn open(wanted: &Wanted<'_>) -> std::result::Result<Named, Failure> {
 ///
 /// # Errors
 /// Those of the system calls.
-pub fn close(store: &BlockStore) -> Result<()> {
+pub fn close(store: &Store) -> Result<()> {
     syncfs(store.directory())?;
     state::mark_closed(store.directory())
 }
@@ -243,7 +243,7 @@ fn try_to_hold(stores: &Path, name: &[u8], mounter: Option<Mounter>) -> std::res
 fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>, Failure> {
     let doing = || format!("create the workspace '{}'", wanted.id);
     let base = wanted.base;
-    let mut store = BlockStore::create(&wanted.stores, wanted.unique.as_bytes(), Storage::Disk)?;
+    let mut store = Store::create(&wanted.stores, wanted.unique.as_bytes(), Storage::Disk)?;
     let created = opening::moment(base, store.directory()).and_then(|opened| {
         let noted = (|| {
             let about = About {
@@ -330,7 +330,7 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
     }
     let (known, history) = (state::read_known(&directory)?, History::expect(&directory)?);
     state::mark_open(&directory).map_err(while_doing(doing()))?;
-    let store = BlockStore::open(&wanted.stores, parent, name, directory, lock).map_err(while_doing(doing()))?;
+    let store = Store::open(&wanted.stores, parent, name, directory, lock).map_err(while_doing(doing()))?;
     // What a keeper that died had not removed.
     let _ = store.layers().keep_only(history.stacks());
     let _ = history.keep_only_texts(store.layers().place());

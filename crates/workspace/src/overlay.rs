@@ -1,6 +1,6 @@
 //! The overlay mount of a workspace.
 //!
-//! OverlayLayers are named by descriptors (`/proc/self/fd/N`), which works on every kernel, with any path. The mount is
+//! Layers are named by descriptors (`/proc/self/fd/N`), which works on every kernel, with any path. The mount is
 //! `volatile`: otherwise the kernel syncs each file when it copies it up, which takes 20 times as long.
 
 use crate::tree::open_directory;

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::layers;
-use crate::store::{BlockStore, Stores};
+use crate::store::{Store, Stores};
 use crate::tree::{file_type, names, open_directory, status};
 use crate::{opening, removal};
 use nacre_protocol::workspace::{Offer, Storage};
@@ -42,7 +42,7 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
 fn try_out(place: &ProbeDirectory) -> std::result::Result<(bool, bool), Failure> {
     let mounter = opening::enter_namespaces()?;
     let real = opening::open_real(&place.path.join("real"))?;
-    let store = BlockStore::create(&Stores { path: &place.path, are_temporary: false }, b"store", Storage::Disk)?;
+    let store = Store::create(&Stores { path: &place.path, are_temporary: false }, b"store", Storage::Disk)?;
     let layer = store.layers().create(&real).map_err(while_doing("create a layer"))?;
     let mount = layers::mount(store.layers().place(), &[layer], &real, mounter).map_err(opening::cannot_mount)?;
     let renames = renameat(mount.root(), "directory", mount.root(), "renamed").is_ok();

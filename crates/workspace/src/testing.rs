@@ -3,7 +3,7 @@
 use crate::changes::Sides;
 use crate::known::Known;
 use crate::metadata::attributes;
-use crate::overlay::{self, OverlayLayers, Mounter};
+use crate::overlay::{self, Mounter, OverlayLayers};
 use crate::selection::Selection;
 use crate::tree::{Tree, file_type, join, names, open_directory, open_file, status};
 use nacre_protocol::workspace::WorkspaceChange;

@@ -7,7 +7,7 @@ use super::reader::FileReader;
 use super::watcher::Watcher;
 use super::writer::Writer;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{Call, ListedEntry, MAX_ENTRIES, MAX_PATH_BYTES, FilesReply, Socket};
+use nacre_protocol::files::{Call, FilesReply, ListedEntry, MAX_ENTRIES, MAX_PATH_BYTES, Socket};
 use std::os::fd::OwnedFd;
 
 /// The result of a call. `None`: the helper had exited before, and the call can be repeated with another helper.
@@ -60,7 +60,10 @@ impl Access {
         }
         let sorted = crate::blocking::blocking(move || {
             found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-            Ok(found.into_iter().map(|ListedEntry { path: own, info }| Placed { path: joined(&path, &own), info }).collect())
+            Ok(found
+                .into_iter()
+                .map(|ListedEntry { path: own, info }| Placed { path: joined(&path, &own), info })
+                .collect())
         });
         sorted.await.map(Some)
     }

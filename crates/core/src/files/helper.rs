@@ -4,7 +4,7 @@ use super::failure::error_of;
 use super::places::{Place, Places};
 use crate::error::{Code, Error};
 use crate::link::{Link, LinkMessage};
-use nacre_protocol::files::{Call, Finish, FilesReply, FilesRequest};
+use nacre_protocol::files::{Call, FilesReply, FilesRequest, Finish};
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -101,7 +101,8 @@ impl Access {
         let write = matches!(call, Call::Write { .. }).then(|| Arc::clone(&self.helper.writes));
         let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
         let request = FilesRequest { cwd, call, is_rooted: self.is_rooted };
-        let opened = Link::pair().and_then(|(ours, theirs)| Ok((ours, LinkMessage::of(&request, vec![theirs.into()])?)));
+        let opened =
+            Link::pair().and_then(|(ours, theirs)| Ok((ours, LinkMessage::of(&request, vec![theirs.into()])?)));
         let (connection, message) =
             opened.map_err(|error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}")))?;
         link.post(message);

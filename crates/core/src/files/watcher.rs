@@ -6,7 +6,7 @@
 use super::helper::{Access, Connection};
 use super::placed::joined;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{FileChange, Event, FilesReply};
+use nacre_protocol::files::{Event, FileChange, FilesReply};
 use tokio::sync::{Mutex, watch};
 
 /// A change of a path.

@@ -6,7 +6,7 @@ use super::helper::Connection;
 use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::Error;
-use nacre_protocol::files::{Finish, FilesReply};
+use nacre_protocol::files::{FilesReply, Finish};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;

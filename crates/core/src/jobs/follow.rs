@@ -30,7 +30,8 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
     let (watched, meta) = job.blocking(move |job| Ok((watch(job, cursor.is_some()), job.meta()?))).await?;
     let changes = watched.and_then(|inotify| Some(Changes(sys::watch(Watched(inotify)).ok()?)));
     let supervisor = meta.and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
-    let mut supervisor = FollowedSupervisor { watched: supervisor.and_then(|fd| sys::watch(fd).ok()), has_ended: false };
+    let mut supervisor =
+        FollowedSupervisor { watched: supervisor.and_then(|fd| sys::watch(fd).ok()), has_ended: false };
     while !has_news(job, cursor).await? {
         // Nothing reports when the guard of a killed supervisor has ended the rest.
         let is_blind = changes.is_none() || supervisor.has_ended;

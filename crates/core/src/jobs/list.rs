@@ -1,7 +1,7 @@
 //! Lists all jobs of a root.
 
 use super::status::{JobStatus, status};
-use super::store::{Job, BlockStore};
+use super::store::{Job, Store};
 use crate::error::{Code, Error};
 use crate::private_directory::RefusedDirectory;
 use nacre_containment::job::meta::Meta;
@@ -14,7 +14,7 @@ use std::io;
 ///
 /// # Errors
 /// `STATE_DIR_UNAVAILABLE`; `ENGINE_ERROR` if a job cannot be looked up, since a list without it would be wrong.
-pub fn list(store: &BlockStore) -> Result<Vec<(Meta, JobStatus)>, Error> {
+pub fn list(store: &Store) -> Result<Vec<(Meta, JobStatus)>, Error> {
     let mut found: Vec<(Meta, JobStatus)> = Vec::new();
     if !store.exists()? {
         return Ok(found);

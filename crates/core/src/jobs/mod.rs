@@ -21,4 +21,4 @@ pub mod status;
 mod store;
 
 pub use start::{JobLaunch, NewJob};
-pub use store::{Job, BlockStore};
+pub use store::{Job, Store};

@@ -1,8 +1,8 @@
 //! Removes a job's directory.
 
 use super::cancel;
-use super::status::{Record, JobState, JobStatus, status};
-use super::store::{Job, BlockStore, unknown};
+use super::status::{JobState, JobStatus, Record, status};
+use super::store::{Job, Store, unknown};
 use crate::error::{Code, Error};
 use nacre_containment::job::record::Reason;
 use nacre_containment::job::{layout, leftover, lock};
@@ -21,7 +21,7 @@ const BUSY: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, `JOB_RUNNING`, `STATE_DIR_UNAVAILABLE`; `ENGINE_ERROR` if it cannot be looked up.
-pub async fn remove(store: &BlockStore, job: &Job) -> Result<(), Error> {
+pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
     let give_up = Instant::now() + LEAVING;
     loop {
         match job.blocking(life).await? {
@@ -53,7 +53,7 @@ fn running(job: &Job) -> Error {
 /// The race with another removal and a start of the same id: the path may lead to the new job. So removals take turns by
 /// the lock of the root, and each first checks that the directory which it has opened is still in its place. Only a
 /// removal takes it from there. The deletion uses the open directory.
-fn delete(store: &BlockStore, job: &Job) -> Result<(), Error> {
+fn delete(store: &Store, job: &Job) -> Result<(), Error> {
     let failed = |error: io::Error| {
         let message = format!("the directory of job '{}' in jobsRoot cannot be removed: {error}", job.id);
         Error::new(Code::StateDirUnavailable, message)

@@ -7,7 +7,7 @@ use super::list::attach;
 use super::reader::read;
 use super::remove::remove;
 use super::status::status;
-use super::store::{Job, BlockStore};
+use super::store::{Job, Store};
 use crate::error::{Code, Error};
 use nacre_containment::job::layout::{EXIT, META, OUTPUT};
 use nacre_containment::job::lock;
@@ -24,13 +24,13 @@ const DESCRIPTION: &str = r#"{"jobId":"j","pgid":2147483646,"outputFile":"o","ex
 /// A root with the job `j`, which has ended.
 struct Place {
     root: TempDir,
-    store: BlockStore,
+    store: Store,
 }
 
 impl Place {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let store = BlockStore::new(root.path());
+        let store = Store::new(root.path());
         let place = Self { root, store };
         place.make("old\n");
         place

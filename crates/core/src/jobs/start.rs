@@ -4,7 +4,7 @@
 //! creates the job.
 
 use super::orphan;
-use super::store::BlockStore;
+use super::store::Store;
 use crate::error::{Code, Error};
 use crate::limits::{Enforcement, Limits};
 use crate::sys;
@@ -67,7 +67,7 @@ pub struct NewJob {
     pub stdin: Option<Vec<u8>>,
 }
 
-impl BlockStore {
+impl Store {
     /// Starts a job. Returns when its command may execute.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ fn ask(
     Ok(serde_json::from_slice(&line).ok())
 }
 
-fn request(store: &BlockStore, new: NewJob, launch: JobLaunch) -> JobRequest {
+fn request(store: &Store, new: NewJob, launch: JobLaunch) -> JobRequest {
     JobRequest {
         root: store.root().into(),
         id: new.id,

@@ -77,7 +77,9 @@ impl Store {
                 Ok(Job { id: id.into(), directory: Arc::new(directory), path, turns: self.turns.clone() })
             }
             Ok(None) | Err(RefusedDirectory::Symlink | RefusedDirectory::NotDirectory) => Err(not_found(id)),
-            Err(RefusedDirectory::Io(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(unknown(id, &error)),
+            Err(RefusedDirectory::Io(error)) if error.kind() != io::ErrorKind::PermissionDenied => {
+                Err(unknown(id, &error))
+            }
             Err(reason) => {
                 let message = format!("the directory of job '{id}' in jobsRoot cannot be used: {reason}");
                 Err(Error::new(Code::StateDirUnavailable, message))

@@ -3,7 +3,7 @@
 use super::arrival::Arrival;
 use super::head_tail::HeadTail;
 use super::live::{LARGEST_PIECE, Live};
-use super::reader::{FileReader, STREAMS};
+use super::reader::{Reader, STREAMS};
 use crate::exec::{Outcome, Sink};
 use crate::process_log::ProcessLog;
 use crate::sys;
@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 /// Reads both streams into bounded buffers, and sends chunks at the consumer's pace.
 pub struct Capture {
-    reader: FileReader,
+    reader: Reader,
     kept: KeptOutput,
 }
 
@@ -43,11 +43,11 @@ const MOST_IN_A_ROW: u32 = 16;
 
 impl Capture {
     /// Keeps `limit` bytes of each stream, and accepts `allowance` bytes of both.
-    pub fn new(reader: FileReader, limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
+    pub fn new(reader: Reader, limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
         Self { reader, kept: KeptOutput::new(limit, allowance, live) }
     }
 
-    /// See [`FileReader::watch`]. Until then [`Capture::step`] never completes.
+    /// See [`Reader::watch`]. Until then [`Capture::step`] never completes.
     pub fn watch(&mut self) -> io::Result<()> {
         self.reader.watch()
     }
@@ -135,12 +135,12 @@ impl Capture {
         self.kept.live.as_ref().is_some_and(|live| (0..2).any(|stream| !live.has_room(stream)))
     }
 
-    /// See [`FileReader::is_own`].
+    /// See [`Reader::is_own`].
     pub fn is_own(&self, inode: u64) -> bool {
         self.reader.is_own(inode)
     }
 
-    /// See [`FileReader::drain`]. The rest is sent at once.
+    /// See [`Reader::drain`]. The rest is sent at once.
     pub fn drain(&mut self, sink: &mut dyn Sink) {
         let Self { reader, kept } = self;
         if let Some(live) = &mut kept.live {
@@ -173,7 +173,7 @@ impl Capture {
     }
 
     /// Sets the output in the outcome. Returns the reader, because processes may still write.
-    pub fn finish(self, outcome: &mut Outcome, sink: &mut dyn Sink) -> FileReader {
+    pub fn finish(self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Reader {
         self.kept.finish(outcome, sink);
         self.reader
     }
@@ -302,7 +302,7 @@ mod tests {
     /// The pieces of a log into which output goes after `before` has been pushed: stream, cursor, bytes.
     async fn logged(limit: usize, before: &[(usize, &[u8])]) -> (Vec<(usize, u64, Vec<u8>)>, u64) {
         let log = ProcessLog::new(&Arc::new(StateDirectory::new("/dev/null/nonexistent".into())), 1 << 20);
-        let mut capture = Capture::new(FileReader::default(), limit, None, None);
+        let mut capture = Capture::new(Reader::default(), limit, None, None);
         before.iter().for_each(|(stream, bytes)| capture.push(*stream, bytes, &mut Nothing));
         capture.log_to(log.clone());
         let slice = log.read(0, usize::MAX).await;
@@ -325,7 +325,7 @@ mod tests {
     #[tokio::test]
     async fn a_report_has_the_output_so_far_and_the_rest_is_only_logged() {
         let log = ProcessLog::new(&Arc::new(StateDirectory::new("/dev/null/nonexistent".into())), 1 << 20);
-        let mut capture = Capture::new(FileReader::default(), 4, None, None);
+        let mut capture = Capture::new(Reader::default(), 4, None, None);
         capture.push(0, b"abcdef", &mut Nothing);
         capture.push(1, b"x", &mut Nothing);
         capture.log_to(log.clone());

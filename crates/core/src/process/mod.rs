@@ -87,7 +87,7 @@ pub struct Birth {
     pub tree: Tree,
 }
 
-/// What happens to a process, for an [`ProcessObserver`].
+/// What happens to a process, for a [`ProcessObserver`].
 #[derive(Clone, Debug)]
 pub enum ProcessChange {
     /// It runs.
@@ -203,7 +203,12 @@ impl Process {
     }
 
     /// Creates the process that a command in the foreground can become.
-    pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog, observer: ProcessObserver) -> Self {
+    pub fn of_command(
+        new: DetachedProcess,
+        session: Box<dyn Owner>,
+        log: ProcessLog,
+        observer: ProcessObserver,
+    ) -> Self {
         Self {
             id: new.id,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),

@@ -1,7 +1,7 @@
 //! Copies a process's output to its log as long as any process holds its pipes.
 
 use super::Process;
-use crate::output::reader::{FileReader, STREAMS};
+use crate::output::reader::{Reader, STREAMS};
 use crate::output::rest::{OutputSource, read_rest};
 use crate::process_log::ProcessLog;
 use crate::sys;
@@ -39,7 +39,7 @@ const MOST_READS: usize = 17;
 ///
 /// When the process itself ends, the rest of its output is read before the end is published, so the log is complete. Later output
 /// of its descendants is logged too.
-pub fn pump(process: Arc<Process>, output: FileReader, mut ended: oneshot::Receiver<Status>) {
+pub fn pump(process: Arc<Process>, output: Reader, mut ended: oneshot::Receiver<Status>) {
     tokio::spawn(async move {
         let mut output = Logged::new(&process.log, output);
         loop {
@@ -67,13 +67,13 @@ pub fn pump(process: Arc<Process>, output: FileReader, mut ended: oneshot::Recei
 /// Output that is logged.
 pub struct Logged<'a> {
     log: &'a ProcessLog,
-    output: FileReader,
+    output: Reader,
     buffer: Vec<u8>,
 }
 
 impl<'a> Logged<'a> {
     /// Logs this output, which is watched.
-    pub fn new(log: &'a ProcessLog, output: FileReader) -> Self {
+    pub fn new(log: &'a ProcessLog, output: Reader) -> Self {
         Self { log, output, buffer: Vec::with_capacity(READ_BYTES) }
     }
 

@@ -3,7 +3,7 @@
 //! It is found by two looks at the system calls of its programs, see [`nacre_containment::waiting`], and costs nothing while
 //! no caller asks.
 
-use super::{Happened, Process, terminal, unseen};
+use super::{Process, ProcessChange, terminal, unseen};
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::pid::Pid;
@@ -79,7 +79,7 @@ impl Process {
         if reported.as_ref() != Some(&found) {
             *reported = Some(found);
             drop(reported);
-            self.happens(Happened::Waits(waiting.clone()));
+            self.happens(ProcessChange::Waits(waiting.clone()));
         }
         waiting
     }

@@ -27,7 +27,7 @@ pub use matcher::{Match, Pattern};
 pub use search::{FoundLine, FoundLines, From, LineQuery, WantedLine};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use store::{BlockBatch, NextPart, SliceReading, SHAPE, Shape, BlockStore};
+use store::{BlockBatch, BlockStore, NextPart, SHAPE, Shape, SliceReading};
 use tokio::sync::watch;
 pub use unnamed::StateDirectory;
 

@@ -1,6 +1,6 @@
 //! Tests of the log against a model that keeps everything: random output, limits, cursors and lengths.
 
-use super::store::{NextPart, SHAPE, Shape, BlockStore};
+use super::store::{BlockStore, NextPart, SHAPE, Shape};
 use super::{LogSlice, ProcessLog, StateDirectory};
 use crate::exec::OutputStream::{self, Stderr, Stdout};
 use std::path::Path;

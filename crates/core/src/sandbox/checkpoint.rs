@@ -5,7 +5,7 @@
 //! another one with the saved state in its place: nothing of the old ones is left. The new ones are held until the files
 //! have changed.
 
-use super::{NewSession, Open, Pause, Sandbox, WhenBusy};
+use super::{NewSession, OpenSession, Pause, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::isolation::Isolation;
@@ -111,9 +111,10 @@ impl Sandbox {
         let hold_mount = hold_mount(&sessions);
         let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
         let isolation = self.inner.config.isolation.clone();
-        let text = message::encode(&KeptCheckpoint { version: VERSION.into(), isolation, sessions }).map_err(|error| {
-            Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
-        })?;
+        let text =
+            message::encode(&KeptCheckpoint { version: VERSION.into(), isolation, sessions }).map_err(|error| {
+                Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
+            })?;
         Ok(States { ids, text, hold_mount })
     }
 
@@ -229,7 +230,9 @@ impl Sandbox {
         let ended_processes = self.inner.processes.living();
         self.inner.processes.end_with(None);
         let old: Vec<_> = sessions.open.drain().collect();
-        let file = |(id, Open { handle, .. }): (String, Open)| (sessions.start_closing(id, handle.clone()), handle);
+        let file = |(id, OpenSession { handle, .. }): (String, OpenSession)| {
+            (sessions.start_closing(id, handle.clone()), handle)
+        };
         let old = old.into_iter().map(file).collect();
         let pause = Pause::of_new_sessions(self, sessions.begin_pause());
         new.into_iter().for_each(|(handle, new)| sessions.open(handle, new));

@@ -16,12 +16,12 @@ use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy, Outcome};
 use crate::feed::{Feed, What};
 use crate::process::{
-    DetachRequest, DetachedProcess, NewProcess, ProcessObserver, Process, Registry, SessionStats, StartRequest, Starter,
+    DetachRequest, DetachedProcess, NewProcess, Process, ProcessObserver, Registry, SessionStats, StartRequest, Starter,
 };
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::program_record::ProgramRecord;
 use crate::questions::{self, Asking, Questions};
-use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, SessionConfig, Saved};
+use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, Saved, SessionConfig};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
@@ -79,7 +79,7 @@ struct Inner {
     processes: Registry,
     feed: Arc<Feed>,
     questions: Arc<Questions>,
-    /// SharedSandbox by file calls that are being made, and exclusive for a pause.
+    /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
 }
 

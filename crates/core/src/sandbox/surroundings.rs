@@ -5,7 +5,7 @@ use super::{Config, Sandbox};
 use crate::capabilities::{self, Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::isolation::{self, Isolation};
-use crate::jobs::Launch;
+use crate::jobs::JobLaunch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::questions::Asking;
@@ -237,7 +237,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`; `WORKSPACE_UNSUPPORTED`.
-    pub fn job_launch(&self, wanted: Option<&Limits>, cwd: Option<&Path>) -> Result<Launch, Error> {
+    pub fn job_launch(&self, wanted: Option<&Limits>, cwd: Option<&Path>) -> Result<JobLaunch, Error> {
         self.lock().check()?;
         if self.inner.workspace.is_some() {
             let message = "a durable job outlives this process, which holds its copy-on-write workspace";
@@ -252,7 +252,7 @@ impl Sandbox {
         let isolation = config.isolation.as_ref();
         let shell = if isolation.is_some() { real(&shell) } else { shell };
         let confinement = isolation.map(|isolation| self.confine_job(isolation, cwd, &shell, &mut env)).transpose()?;
-        Ok(Launch {
+        Ok(JobLaunch {
             confinement,
             supervisor: config.supervisor.clone(),
             shell,

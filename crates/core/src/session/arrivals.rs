@@ -289,7 +289,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Config;
+    use crate::session::SessionConfig;
     use crate::session::fate::Fate;
     use crate::shell::channel::Channel;
     use nacre_protocol::shell::{Request, RequestKind};
@@ -297,7 +297,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     fn session(uses_builtin: bool) -> Session {
-        let config = Config {
+        let config = SessionConfig {
             id: "test".into(),
             cwd: "/".into(),
             env: Vec::new(),

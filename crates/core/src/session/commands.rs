@@ -4,7 +4,7 @@
 use super::actor::Session;
 use super::calls::Call;
 use super::config::Opened;
-use super::foreground::{Refused, EndedCommand, ForegroundCommand};
+use super::foreground::{EndedCommand, ForegroundCommand, Refused};
 use super::loan::{Loan, Sent};
 use super::mailbox::Mailbox;
 use super::message::Message;

@@ -11,7 +11,7 @@ use super::streams::OutputPipes;
 use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink};
 use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
-use crate::output::reader::FileReader;
+use crate::output::reader::Reader;
 use crate::output::rest::OutputSource;
 use crate::process::{DetachRequest, Process};
 use crate::process_log::ProcessLog;
@@ -43,7 +43,7 @@ pub(super) struct Foreground {
     /// `$?` of the command during which the shell died, for the standby that takes over.
     status: u64,
     /// The pipes of the command that was answered last.
-    leftover: Option<FileReader>,
+    leftover: Option<Reader>,
     /// Tasks that read later output of processes of earlier commands.
     drains: JoinSet<()>,
     /// The call that makes the running command a process.
@@ -195,13 +195,13 @@ impl Foreground {
     }
 
     /// Keeps pipes that processes of an ended command hold.
-    pub(super) fn leave(&mut self, leftover: FileReader) {
+    pub(super) fn leave(&mut self, leftover: Reader) {
         self.leftover = Some(leftover);
     }
 
     /// Reads what processes of ended commands print later, so that they do not block.
     pub(super) fn drain_leftover(&mut self) {
-        if let Some(leftover) = self.leftover.take().filter(FileReader::is_open) {
+        if let Some(leftover) = self.leftover.take().filter(Reader::is_open) {
             while self.drains.try_join_next().is_some() {}
             self.drains.spawn(leftover.discard());
         }
@@ -255,7 +255,7 @@ pub(super) struct EndedCommand {
     /// With the output and the times.
     pub outcome: Outcome,
     /// Its pipes, for the next command, or the ends that other processes may still use.
-    pub pipes: Result<OutputPipes, FileReader>,
+    pub pipes: Result<OutputPipes, Reader>,
     /// Exit code and signal of the shell's process, if the command ended it.
     pub died: Option<(Option<i32>, Option<i32>)>,
     /// Its caller has the result.

@@ -1,7 +1,7 @@
 //! Handles, which send messages to a session.
 
 use super::actor;
-use super::config::{SessionConfig, Opened};
+use super::config::{Opened, SessionConfig};
 use super::fate::Fate;
 
 use super::mailbox::{Sender, WeakSender, mailbox};

@@ -70,8 +70,8 @@ impl Expected {
 }
 
 /// Messages of callers that may use the loan.
-pub(super) trait Lent: Letter<Loan = Loan, Wait = Expected, CallerAnswer = Outcome> {}
-impl<M: Letter<Loan = Loan, Wait = Expected, CallerAnswer = Outcome>> Lent for M {}
+pub(super) trait Lent: Letter<Loan = Loan, Wait = Expected, Answer = Outcome> {}
+impl<M: Letter<Loan = Loan, Wait = Expected, Answer = Outcome>> Lent for M {}
 
 impl Loan {
     /// Sends a command to the shell. `terminal`: its own, if it has one.

@@ -31,7 +31,7 @@ pub(super) trait Letter {
     type Wait;
 
     /// What a caller gets that has waited.
-    type CallerAnswer;
+    type Answer;
 
     /// Sends the message if it is a command, and records that it was sent. Returns how to wait for its answer, if that is
     /// likely to come at once.
@@ -256,7 +256,10 @@ impl<M: Letter> Mailbox<M> {
         drop(cooperative(self.wait_until(|state| !state.queue.is_empty() || state.is_abandoned)).await);
     }
 
-    fn wait_until(&self, is_so: impl Fn(&MailboxState<M>) -> bool) -> impl Future<Output = MutexGuard<'_, MailboxState<M>>> {
+    fn wait_until(
+        &self,
+        is_so: impl Fn(&MailboxState<M>) -> bool,
+    ) -> impl Future<Output = MutexGuard<'_, MailboxState<M>>> {
         poll_fn(move |context| {
             let mut state = self.0.lock();
             if !state.is_awaited && is_so(&state) {

@@ -123,7 +123,7 @@ impl Message {
 impl Letter for Message {
     type Loan = Loan;
     type Wait = Expected;
-    type CallerAnswer = Outcome;
+    type Answer = Outcome;
 
     fn send_with(&mut self, loan: Loan) -> Option<Expected> {
         // Only the session can open a terminal.

@@ -48,9 +48,9 @@ mod supervision;
 mod sync;
 mod timers;
 
-pub use config::{SessionConfig, Isolate, Isolated, Opened, Proxied};
+pub use config::{Isolate, Isolated, Opened, Proxied, SessionConfig};
 pub use handle::{Handle, WeakHandle};
-pub use hold::ProcessHold;
+pub use hold::Hold;
 pub use message::{Busy, Frozen};
 pub use ports::{Network, Port};
 pub use running::{Progress, RunningCommand};

@@ -9,7 +9,7 @@ use super::actor::Session;
 use super::calls::Call;
 use super::commands::{not_started, read_only};
 use super::engine::{PlainShell, Purpose};
-use super::foreground::{Refused, ForegroundCommand};
+use super::foreground::{ForegroundCommand, Refused};
 use super::loan::Sent;
 use super::streams::{Streams, null_streams};
 use super::timers::{HELLO, Timer};

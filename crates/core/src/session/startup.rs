@@ -1,7 +1,7 @@
 //! Starts a working shell (supervisor, shell, handshake, setup), and the standby that replaces it when it dies.
 
 use super::actor::Session;
-use super::config::{SessionConfig, Isolated};
+use super::config::{Isolated, SessionConfig};
 use super::streams::null_streams;
 use super::timers::{HELLO, Timer};
 use crate::capabilities;

@@ -3,7 +3,7 @@
 use super::stdin::{END_OF_TRANSMISSION, StdinEnd, TYPED_ENDS};
 use crate::exec::{Command, Input};
 use crate::link::Descriptor;
-use crate::output::reader::FileReader;
+use crate::output::reader::Reader;
 use crate::process::terminal::Terminal;
 use crate::sys;
 use nacre_protocol::shell::RequestFlags;
@@ -13,34 +13,34 @@ use std::sync::Arc;
 
 /// Pipes for output and error, reused as long as no command leaves a process behind.
 pub(super) struct OutputPipes {
-    reader: FileReader,
+    reader: Reader,
     writers: [Arc<OwnedFd>; 2],
 }
 
 impl OutputPipes {
     fn open() -> io::Result<Self> {
         let ((stdout, to_stdout), (stderr, to_stderr)) = (sys::output_pipe()?, sys::output_pipe()?);
-        Ok(Self { reader: FileReader::new([stdout, stderr]), writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
+        Ok(Self { reader: Reader::new([stdout, stderr]), writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
     }
 
     /// Uses a terminal for both streams.
     fn of_terminal(terminal: &Terminal, other_side: &Arc<OwnedFd>) -> io::Result<Self> {
         let writers = [Arc::clone(other_side), Arc::clone(other_side)];
-        Ok(Self { reader: FileReader::of_terminal(terminal.side()?), writers })
+        Ok(Self { reader: Reader::of_terminal(terminal.side()?), writers })
     }
 
     /// Returns the reader, and this process's copies of the write ends.
-    pub(super) fn into_parts(self) -> (FileReader, [Arc<OwnedFd>; 2]) {
+    pub(super) fn into_parts(self) -> (Reader, [Arc<OwnedFd>; 2]) {
         (self.reader, self.writers)
     }
 
     /// Takes the pipes of an ended command back, unless something may still write into them.
-    pub(super) fn reclaim(leftover: FileReader, writers: [Arc<OwnedFd>; 2]) -> Result<Self, FileReader> {
+    pub(super) fn reclaim(leftover: Reader, writers: [Arc<OwnedFd>; 2]) -> Result<Self, Reader> {
         leftover.renew().map(|reader| Self { reader, writers })
     }
 
     /// Returns the reader and closes the write ends.
-    pub(super) fn into_reader(self) -> FileReader {
+    pub(super) fn into_reader(self) -> Reader {
         self.reader
     }
 }

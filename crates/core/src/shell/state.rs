@@ -134,7 +134,7 @@ pub struct Standby {
 
 /// Whether the next command's processes can be distinguished from those of earlier commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolating {
+pub enum ForegroundIsolation {
     /// The foreground group has no processes of earlier commands.
     Isolated,
     /// The last command forked, so that is unknown.
@@ -151,7 +151,7 @@ pub struct State {
     /// The standby.
     pub standby: Standby,
     /// The foreground group.
-    pub isolation: Isolating,
+    pub isolation: ForegroundIsolation,
     /// Calls that wait for the shell, in order.
     pub queue: VecDeque<(Ticket, Work)>,
     /// Background processes that wait for a fork.
@@ -172,7 +172,7 @@ impl State {
         Self {
             shell: Shell::Absent,
             standby: Standby { ready: false, forking: false, fresh: false, paused: false },
-            isolation: Isolating::Isolated,
+            isolation: ForegroundIsolation::Isolated,
             queue: VecDeque::new(),
             starts: VecDeque::new(),
             held: None,
@@ -185,7 +185,7 @@ impl State {
     /// True if a command that arrives now can run immediately, without any preparation.
     pub fn is_ready(&self) -> bool {
         self.shell == Shell::Idle
-            && self.isolation == Isolating::Isolated
+            && self.isolation == ForegroundIsolation::Isolated
             && (self.standby.fresh || self.standby.paused)
             && self.queue.is_empty()
             && self.starts.is_empty()

@@ -1,7 +1,7 @@
 //! A transition in progress: the state, the actions so far, and helpers for all transitions.
 
 use super::event::{Action, Answer, Refusal};
-use super::state::{Isolating, Shell, Standby, State, Ticket, Work};
+use super::state::{ForegroundIsolation, Shell, Standby, State, Ticket, Work};
 use std::collections::VecDeque;
 
 /// Maximum consecutive starts of a shell that dies immediately.
@@ -39,7 +39,7 @@ impl Step {
         }
         self.state.shell = Shell::Starting;
         self.state.standby = Standby { paused: self.state.standby.paused, ..State::new(true).standby };
-        self.state.isolation = Isolating::Isolated;
+        self.state.isolation = ForegroundIsolation::Isolated;
         self.act(action);
     }
 

@@ -6,7 +6,7 @@
 //! dies in between. Third, while a hold is in effect, no call and no process begins, whatever dies.
 
 use super::event::{Action, Answer, Event, Refusal, Source};
-use super::state::{Cause, End, Isolating, Run, Shell, Standby, State, Ticket, Work};
+use super::state::{Cause, End, ForegroundIsolation, Run, Shell, Standby, State, Ticket, Work};
 use super::step::Step;
 
 /// See the module.
@@ -37,13 +37,13 @@ impl Step {
                 self.state.shell = Shell::Idle;
             }
             Event::StartFailed => self.start_failed(),
-            Event::Isolated => self.state.isolation = Isolating::Isolated,
+            Event::Isolated => self.state.isolation = ForegroundIsolation::Isolated,
             Event::Done { ticket, status, exited, state_kept, forked } if self.state.awaits_end_of(ticket) => {
                 if let Shell::Running(run) = &mut self.state.shell {
                     run.state_kept = state_kept;
                 }
                 if forked {
-                    self.state.isolation = Isolating::Unknown;
+                    self.state.isolation = ForegroundIsolation::Unknown;
                 }
                 self.ended(End::Done { status, exited });
             }
@@ -68,7 +68,7 @@ impl Step {
             Event::Promoted if self.state.shell == Shell::Promoting => {
                 self.state.attempts = 0;
                 self.state.shell = Shell::Idle;
-                self.state.isolation = Isolating::Unknown;
+                self.state.isolation = ForegroundIsolation::Unknown;
                 self.state.standby.paused = false;
                 self.fork_standby(false);
             }
@@ -139,8 +139,8 @@ impl Step {
                 if standby.ready && standby.fresh && !standby.forking { Source::Standby } else { Source::Shell };
             self.act(Action::ForkProcess(ticket, source));
         }
-        if self.state.isolation == Isolating::Unknown {
-            self.state.isolation = Isolating::Isolating;
+        if self.state.isolation == ForegroundIsolation::Unknown {
+            self.state.isolation = ForegroundIsolation::Isolating;
             self.act(Action::Isolate);
         }
         while let Some((ticket, work)) = self.state.queue.front().copied() {
@@ -152,7 +152,7 @@ impl Step {
                 self.act(Action::Answer(ticket, Answer::Ready));
                 continue;
             }
-            if self.state.isolation != Isolating::Isolated {
+            if self.state.isolation != ForegroundIsolation::Isolated {
                 return;
             }
             self.state.queue.pop_front();

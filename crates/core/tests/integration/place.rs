@@ -253,7 +253,7 @@ pub fn is_running(pid: Pid) -> bool {
 
 /// A session without a sandbox.
 pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
-    Handle::spawn(session::Config {
+    Handle::spawn(session::SessionConfig {
         id: id.into(),
         cwd: "/".into(),
         env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],

@@ -6,7 +6,7 @@ use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_core::error::Code;
 use nacre_core::exec::By;
-use nacre_core::files::{Change, Seen, Watcher};
+use nacre_core::files::{FileChange, Seen, Watcher};
 use nacre_core::sandbox::{NewSession, Pause, WhenBusy};
 use nacre_core::session::{Handle, Isolate, Isolated};
 use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Mount, Namespaces, Workspace};
@@ -321,18 +321,18 @@ fn a_watch_reports_an_overflow_and_goes_on() {
         let watch: Arc<Watcher> = Arc::clone(watch);
         run(async move { watch.next().await }).unwrap()
     };
-    let awaits = |watch: &Arc<_>, change: Change, path: &str| {
+    let awaits = |watch: &Arc<_>, change: FileChange, path: &str| {
         let is_it = |seen: &Seen| seen.change == change && seen.path == path.as_bytes();
         until("the change is seen", || next(watch).iter().any(is_it));
     };
     for number in 0..3 {
         place.remount();
-        awaits(&tree, Change::Overflow, ".");
-        awaits(&file, Change::Overflow, "file");
+        awaits(&tree, FileChange::Overflow, ".");
+        awaits(&file, FileChange::Overflow, "file");
         let name = format!("a/{number}");
         place.exec(&format!("echo > {name}; echo more >> file"));
-        awaits(&tree, Change::Created, &name);
-        awaits(&file, Change::Modified, "file");
+        awaits(&tree, FileChange::Created, &name);
+        awaits(&file, FileChange::Modified, "file");
     }
 }
 

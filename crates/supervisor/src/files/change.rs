@@ -5,7 +5,7 @@ use super::failure::{Stop, about, failure};
 use super::info::{info, target};
 use super::place::Place;
 use super::way::{Start, Way, place_of};
-use nacre_protocol::files::{Failure, Info, Kind, Reason, FilesReply};
+use nacre_protocol::files::{Failure, FilesReply, Info, Kind, Reason};
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
 use std::os::fd::AsFd;

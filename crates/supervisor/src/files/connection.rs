@@ -1,7 +1,7 @@
 //! The connection of one call.
 
 use super::failure::Stop;
-use nacre_protocol::files::{Finish, FilesReply};
+use nacre_protocol::files::{FilesReply, Finish};
 use nacre_protocol::message;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::own_process::{in_own_process, until};
-use nacre_protocol::files::{FileChange, Event, Failure, Finish, Info, Kind};
+use nacre_protocol::files::{Event, Failure, FileChange, Finish, Info, Kind};
 use nacre_protocol::socket;
 use nacre_protocol::standing::{ResourceLimits, RunAs};
 use std::fs;
@@ -47,25 +47,26 @@ impl Helper {
         let (ours, theirs) = socket::pair().unwrap();
         let cwd = self.directory.path().as_os_str().as_encoded_bytes().to_vec();
         let socket = self.socket.as_ref().unwrap();
-        message::send(socket.as_fd(), &Request { cwd, call, is_rooted: self.is_rooted }, &[theirs.as_fd()]).unwrap();
+        message::send(socket.as_fd(), &FilesRequest { cwd, call, is_rooted: self.is_rooted }, &[theirs.as_fd()])
+            .unwrap();
         ours
     }
 
     /// Makes a call with one reply.
-    fn ask(&self, call: Call) -> Reply {
+    fn ask(&self, call: Call) -> FilesReply {
         reply(&self.call(call)).0
     }
 
     fn errno(&self, call: Call) -> i32 {
         match self.ask(call) {
-            Reply::Failed(Failure { reason: Reason::System(errno), .. }) => errno,
+            FilesReply::Failed(Failure { reason: Reason::System(errno), .. }) => errno,
             other => panic!("{other:?}"),
         }
     }
 
     fn reason(&self, call: Call) -> Reason {
         match self.ask(call) {
-            Reply::Failed(failure) => failure.reason,
+            FilesReply::Failed(failure) => failure.reason,
             other => panic!("{other:?}"),
         }
     }
@@ -89,7 +90,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-pub(super) fn reply(connection: &OwnedFd) -> (Reply, Option<OwnedFd>) {
+pub(super) fn reply(connection: &OwnedFd) -> (FilesReply, Option<OwnedFd>) {
     let (reply, descriptors) = message::receive(connection.as_fd()).unwrap().expect("a reply");
     (reply, descriptors.into_iter().next())
 }
@@ -105,18 +106,18 @@ fn a_write_appears_with_the_commit_and_a_cancelled_one_never() {
         fs::write(helper.path("x"), "old").unwrap();
         fs::set_permissions(helper.path("x"), fs::Permissions::from_mode(0o750)).unwrap();
         let connection = helper.call(write("x"));
-        let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
+        let (FilesReply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
         std::io::Write::write_all(&mut fs::File::from(file), b"new").unwrap();
         assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "old");
         message::send(connection.as_fd(), &Finish::Commit, &[]).unwrap();
-        let (Reply::Found(Some(Info { size: 3, mode: 0o750, .. })), _) = reply(&connection) else { panic!() };
+        let (FilesReply::Found(Some(Info { size: 3, mode: 0o750, .. })), _) = reply(&connection) else { panic!() };
         assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "new");
 
         let connection = helper.call(write("x"));
         reply(&connection);
         assert_eq!(helper.names().len(), 2);
         message::send(connection.as_fd(), &Finish::Revert, &[]).unwrap();
-        assert_eq!(reply(&connection).0, Reply::Done);
+        assert_eq!(reply(&connection).0, FilesReply::Done);
         assert_eq!(helper.names(), ["x"]);
 
         let connection = helper.call(write("x"));
@@ -136,7 +137,7 @@ fn an_append_that_fails_or_is_cancelled_leaves_what_others_have_appended() {
         };
         let begin = || {
             let connection = helper.call(Call::Write { path: b"x".to_vec(), mode: None, append: true });
-            let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
+            let (FilesReply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
             fs::File::from(file).write_all(b"own\n").unwrap();
             connection
         };
@@ -144,14 +145,14 @@ fn an_append_that_fails_or_is_cancelled_leaves_what_others_have_appended() {
         let reverted = begin();
         append("one\n");
         message::send(reverted.as_fd(), &Finish::Revert, &[]).unwrap();
-        assert_eq!(reply(&reverted).0, Reply::Done);
+        assert_eq!(reply(&reverted).0, FilesReply::Done);
         let cancelled = begin();
         append("two\n");
         drop(cancelled);
         let committed = begin();
         append("three\n");
         message::send(committed.as_fd(), &Finish::Commit, &[]).unwrap();
-        let (Reply::Found(Some(Info { size: 22, .. })), _) = reply(&committed) else { panic!() };
+        let (FilesReply::Found(Some(Info { size: 22, .. })), _) = reply(&committed) else { panic!() };
         assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "old\none\ntwo\nthree\nown\n");
         assert_eq!(helper.names(), ["x"]);
     });
@@ -165,7 +166,7 @@ fn the_end_of_the_helper_leaves_no_temporary_file() {
         connections.iter().for_each(|connection| drop(reply(connection)));
         assert_eq!(names(&helper.path("d")).len(), 5);
         helper.signal(libc::SIGTERM);
-        assert!(message::receive::<Reply>(connections[0].as_fd()).unwrap().is_none(), "end of file");
+        assert!(message::receive::<FilesReply>(connections[0].as_fd()).unwrap().is_none(), "end of file");
         assert!(names(&helper.path("d")).is_empty());
     });
 }
@@ -177,12 +178,12 @@ fn calls_that_take_long_hold_up_no_other() {
         fs::create_dir(helper.path("d")).unwrap();
         let watches: Vec<OwnedFd> =
             (0..20).map(|_| helper.call(Call::Watch { path: b"d".to_vec(), recursive: true })).collect();
-        watches.iter().for_each(|watch| assert_eq!(reply(watch).0, Reply::Done));
-        assert!(matches!(helper.ask(Call::Stat { path: b"d".to_vec(), follow: true }), Reply::Found(Some(_))));
+        watches.iter().for_each(|watch| assert_eq!(reply(watch).0, FilesReply::Done));
+        assert!(matches!(helper.ask(Call::Stat { path: b"d".to_vec(), follow: true }), FilesReply::Found(Some(_))));
         fs::write(helper.path("d/x"), "").unwrap();
         let created = Event { change: FileChange::Created, path: b"x".to_vec(), old_path: None };
         for watch in &watches {
-            let Reply::Events(events) = reply(watch).0 else { panic!("no events") };
+            let FilesReply::Events(events) = reply(watch).0 else { panic!("no events") };
             assert_eq!(events[0], created);
         }
     });
@@ -221,7 +222,7 @@ fn a_message_that_is_none_is_passed_over() {
         let socket = helper.socket.as_ref().unwrap();
         for bytes in [&[0xff_u8; 40][..], &[0]] {
             let _ = socket::send(socket.as_fd(), bytes, &[]);
-            assert!(matches!(helper.ask(Call::Stat { path: b".".to_vec(), follow: true }), Reply::Found(Some(_))));
+            assert!(matches!(helper.ask(Call::Stat { path: b".".to_vec(), follow: true }), FilesReply::Found(Some(_))));
         }
     });
 }
@@ -237,9 +238,9 @@ fn removes_of_one_tree_at_the_same_time_all_succeed() {
             let remove = || helper.call(Call::Remove { path: b"d".to_vec(), recursive: true });
             for removal in [remove(), remove(), remove()] {
                 match reply(&removal).0 {
-                    Reply::Done => {}
+                    FilesReply::Done => {}
                     // It had begun when nothing was left.
-                    Reply::Failed(Failure { reason: Reason::System(libc::ENOENT), path }) if path == b"d" => {}
+                    FilesReply::Failed(Failure { reason: Reason::System(libc::ENOENT), path }) if path == b"d" => {}
                     other => panic!("{other:?}"),
                 }
             }
@@ -311,7 +312,7 @@ fn a_file_that_cannot_be_replaced_is_overwritten_when_all_is_there() {
         let helper = Helper::start();
         let write_all = |target: &Path, text: &str, end: &Finish| {
             let connection = helper.call(write(target.to_str().unwrap()));
-            let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
+            let (FilesReply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
             fs::File::from(file).write_all(text.as_bytes()).unwrap();
             message::send(connection.as_fd(), end, &[]).unwrap();
             reply(&connection).0
@@ -323,15 +324,15 @@ fn a_file_that_cannot_be_replaced_is_overwritten_when_all_is_there() {
             }
             for (source, target) in sources.iter().zip(&targets) {
                 let before = fs::read(source).unwrap();
-                assert_eq!(write_all(target, "never", &Finish::Revert), Reply::Done);
+                assert_eq!(write_all(target, "never", &Finish::Revert), FilesReply::Done);
                 assert_eq!(fs::read(source).unwrap(), before);
-                let Reply::Found(Some(Info { size: 3, .. })) = write_all(target, "new", &Finish::Commit) else {
+                let FilesReply::Found(Some(Info { size: 3, .. })) = write_all(target, "new", &Finish::Commit) else {
                     panic!()
                 };
                 assert_eq!(fs::read_to_string(source).unwrap(), "new");
                 let to = target.as_os_str().as_encoded_bytes().to_vec();
                 let copy = helper.ask(Call::Copy { from: b"from".to_vec(), to, recursive: false });
-                assert_eq!((copy, fs::read_to_string(source).unwrap().as_str()), (Reply::Done, "copied"));
+                assert_eq!((copy, fs::read_to_string(source).unwrap().as_str()), (FilesReply::Done, "copied"));
                 fs::write(source, "a long old content").unwrap();
             }
             assert_eq!(names(&place), ["beside", "mounted"]);
@@ -366,7 +367,7 @@ fn a_copy_has_the_holes_and_the_content_of_its_source() {
                 file.write_all_at(b"x", *at).unwrap();
             }
             let call = Call::Copy { from: from.clone().into(), to: to.clone().into(), recursive: false };
-            assert_eq!(helper.ask(call), Reply::Done);
+            assert_eq!(helper.ask(call), FilesReply::Done);
             let copy = fs::File::open(helper.path(&to)).unwrap();
             let found = copy.metadata().unwrap();
             assert_eq!(found.len(), size);
@@ -383,12 +384,12 @@ fn a_copy_has_the_holes_and_the_content_of_its_source() {
         if let Ok(content) = fs::read("/sys/kernel/uevent_seqnum") {
             let call =
                 Call::Copy { from: b"/sys/kernel/uevent_seqnum".to_vec(), to: b"sys".to_vec(), recursive: false };
-            assert_eq!(helper.ask(call), Reply::Done);
+            assert_eq!(helper.ask(call), FilesReply::Done);
             assert!(fs::read(helper.path("sys")).unwrap().len() <= content.len() + 2);
         }
         // A file without a size.
         let call = Call::Copy { from: b"/proc/self/status".to_vec(), to: b"status".to_vec(), recursive: false };
-        assert_eq!(helper.ask(call), Reply::Done);
+        assert_eq!(helper.ask(call), FilesReply::Done);
         assert!(fs::read_to_string(helper.path("status")).unwrap().starts_with("Name:"));
     });
 }

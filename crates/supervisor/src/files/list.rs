@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
 use super::way::{Start, Way};
-use nacre_protocol::files::{BATCH_BYTES, ListedEntry, Kind, MAX_LIST_BYTES, Reason, FilesReply};
+use nacre_protocol::files::{BATCH_BYTES, FilesReply, Kind, ListedEntry, MAX_LIST_BYTES, Reason};
 use rustix::io::Errno;
 
 /// Sends the entries in no particular order. Entries that disappear meanwhile are left out.

@@ -34,7 +34,7 @@ use connection::Connection;
 use failure::{Stop, about};
 use nacre_containment::pid::Pid;
 use nacre_isolation::confined::Confined;
-use nacre_protocol::files::{Call, Failure, HELPER_NAME, MAX_OPEN, Reason, FilesReply, FilesRequest};
+use nacre_protocol::files::{Call, Failure, FilesReply, FilesRequest, HELPER_NAME, MAX_OPEN, Reason};
 use nacre_protocol::message;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::failure::{Stop, failure};
-use nacre_protocol::files::{Reason, FilesReply, Socket};
+use nacre_protocol::files::{FilesReply, Reason, Socket};
 use std::os::fd::AsFd;
 
 /// Makes a socket and passes it to the host.

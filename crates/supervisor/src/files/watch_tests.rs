@@ -2,7 +2,7 @@
 
 use super::tests::{Helper, reply};
 use crate::own_process::{in_own_process, until};
-use nacre_protocol::files::{Call, FileChange, Event, FilesReply};
+use nacre_protocol::files::{Call, Event, FileChange, FilesReply};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::collections::BTreeSet;

@@ -6,7 +6,7 @@ use super::failure::{Stop, below};
 use super::place::MAX_LINKS;
 use super::watch_events::{Happened, send, wait};
 use super::watched_tree::CHANGES;
-use nacre_protocol::files::{FileChange, Event, FilesReply};
+use nacre_protocol::files::{Event, FileChange, FilesReply};
 use nix::poll::PollTimeout;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags};
 use rustix::fs::{AtFlags, CWD, readlinkat, statat};

@@ -10,7 +10,7 @@
 //! by the last look, so no difference stays unknown.
 
 use super::failure::below;
-use nacre_protocol::files::{FileChange, Event, MAX_ENTRIES, is_temporary};
+use nacre_protocol::files::{Event, FileChange, MAX_ENTRIES, is_temporary};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ pub enum Entry {
     /// A file, or a directory that is not watched.
     File,
     /// A directory.
-    WatchedDirectory(Id),
+    Directory(Id),
 }
 
 #[derive(Default)]

@@ -14,7 +14,7 @@ use super::info::{identity, info, permissions};
 use super::place::Place;
 use super::temporary::Temporary;
 use super::way::{Start, target_of};
-use nacre_protocol::files::{Failure, Finish, FilesReply};
+use nacre_protocol::files::{Failure, FilesReply, Finish};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat,
     seek, statat, unlinkat,

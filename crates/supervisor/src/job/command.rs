@@ -107,7 +107,10 @@ mod tests {
         let sentence = "the working directory cannot be entered ('/missing'): No such file or directory (os error 2)";
         assert_eq!((kind, message.as_str()), (JobRefusal::Cwd, sentence));
         let (kind, message) = of(StartStep::Isolation, 0, "Landlock: refused");
-        assert_eq!((kind, message.as_str()), (JobRefusal::Isolation, "the command cannot be isolated: Landlock: refused"));
+        assert_eq!(
+            (kind, message.as_str()),
+            (JobRefusal::Isolation, "the command cannot be isolated: Landlock: refused")
+        );
         let (kind, message) = of(StartStep::Prepare, libc::ETIMEDOUT, "");
         assert_eq!(kind, JobRefusal::Spawn);
         assert!(message.contains("'/missing'") && message.ends_with("does not respond"), "{message}");

@@ -1,6 +1,6 @@
 //! The keeper of a workspace as a process: its requests, its answers, and the files that it hands out.
 
-use nacre_protocol::workspace::{WorkspaceChange, Opening, KeeperReply, KeeperRequest, Storage};
+use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Storage, WorkspaceChange};
 use nacre_protocol::{message, socket};
 use std::fs::{self, File};
 use std::io::Read;
@@ -201,7 +201,8 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
 fn a_comparison_can_be_stopped_and_nothing_else() {
     let keeper = Keeper::open();
     fs::write(keeper.at("new"), "").unwrap();
-    let send = |request: &KeeperRequest| nacre_protocol::workspace::send(keeper.socket().as_fd(), request, None).unwrap();
+    let send =
+        |request: &KeeperRequest| nacre_protocol::workspace::send(keeper.socket().as_fd(), request, None).unwrap();
     let signal = |signal| {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(keeper.process.id() as i32), signal).unwrap();
     };

@@ -12,24 +12,24 @@ fn status(code: i32) -> Status {
 }
 
 /// The effects of the last of these events.
-fn after(events: impl IntoIterator<Item = Event>) -> Vec<Effect> {
+fn after(events: impl IntoIterator<Item = ProcessEvent>) -> Vec<Effect> {
     let mut machine = Machine::default();
     events.into_iter().map(|event| machine.step(event)).last().unwrap_or_default()
 }
 
-fn asked() -> Event {
-    Event::Asked(KEY, Source::Standby)
+fn asked() -> ProcessEvent {
+    ProcessEvent::Asked(KEY, Source::Standby)
 }
 
-fn adopted(lives: bool, limited: bool) -> Event {
-    Event::Adopted { key: KEY, lives, limited }
+fn adopted(lives: bool, limited: bool) -> ProcessEvent {
+    ProcessEvent::Adopted { key: KEY, lives, limited }
 }
 
 #[test]
 fn a_contained_process_gets_its_command_before_it_is_adopted() {
-    let forked = Event::Forked { key: KEY, contained: true };
+    let forked = ProcessEvent::Forked { key: KEY, contained: true };
     assert_eq!(after([asked(), forked.clone()]), [Effect::Prepare(KEY)]);
-    let prepared = Event::Prepared { key: KEY, can_fail: false };
+    let prepared = ProcessEvent::Prepared { key: KEY, can_fail: false };
     let begin = Effect::Begin { key: KEY, settled: true };
     assert_eq!(after([asked(), forked.clone(), prepared.clone()]), [begin]);
     assert_eq!(after([asked(), forked.clone(), prepared.clone(), adopted(true, true)]), []);
@@ -38,14 +38,17 @@ fn a_contained_process_gets_its_command_before_it_is_adopted() {
 
 #[test]
 fn a_command_that_is_detached_lives_at_once() {
-    assert_eq!(after([Event::Detached(KEY), Event::Ended(KEY, status(3))]), [Effect::End(KEY, Some(status(3)))]);
-    assert_eq!(after([Event::Detached(KEY), Event::SupervisorGone]), [Effect::End(KEY, None)]);
-    assert_eq!(after([Event::Detached(KEY), Event::Closing]), []);
+    assert_eq!(
+        after([ProcessEvent::Detached(KEY), ProcessEvent::Ended(KEY, status(3))]),
+        [Effect::End(KEY, Some(status(3)))]
+    );
+    assert_eq!(after([ProcessEvent::Detached(KEY), ProcessEvent::SupervisorGone]), [Effect::End(KEY, None)]);
+    assert_eq!(after([ProcessEvent::Detached(KEY), ProcessEvent::Closing]), []);
 }
 
 #[test]
 fn a_process_that_could_escape_is_adopted_first() {
-    let forked = Event::Forked { key: KEY, contained: false };
+    let forked = ProcessEvent::Forked { key: KEY, contained: false };
     assert_eq!(after([asked(), forked.clone()]), [Effect::Adopt(KEY)]);
     assert_eq!(after([asked(), forked.clone(), adopted(true, true)]), [Effect::Prepare(KEY)]);
     assert_eq!(after([asked(), forked.clone(), adopted(false, true)]), [Effect::Refuse(KEY, Why::Killed)]);
@@ -55,81 +58,93 @@ fn a_process_that_could_escape_is_adopted_first() {
 
 #[test]
 fn a_process_whose_command_cannot_be_sent_is_killed() {
-    let events = [asked(), Event::Forked { key: KEY, contained: true }, Event::NotPrepared(KEY)];
+    let events = [asked(), ProcessEvent::Forked { key: KEY, contained: true }, ProcessEvent::NotPrepared(KEY)];
     assert_eq!(after(events), [Effect::Adopt(KEY), Effect::Kill(KEY), Effect::Refuse(KEY, Why::Failed)]);
 }
 
 #[test]
 fn a_process_that_sets_itself_up_is_answered_by_its_channel() {
-    let prepared = Event::Prepared { key: KEY, can_fail: true };
-    let ready = [asked(), Event::Forked { key: KEY, contained: true }, prepared, adopted(true, true)];
-    let then = |events: &[Event]| after(ready.iter().chain(events).cloned());
-    assert_eq!(then(&[Event::Begun(KEY)]), [Effect::Settle(KEY)]);
-    assert_eq!(then(&[Event::Refused(KEY)]), [Effect::Refuse(KEY, Why::Failed)]);
-    assert_eq!(then(&[Event::Silent(KEY)]), [Effect::Refuse(KEY, Why::Killed)]);
-    let ended = Event::Ended(KEY, status(3));
+    let prepared = ProcessEvent::Prepared { key: KEY, can_fail: true };
+    let ready = [asked(), ProcessEvent::Forked { key: KEY, contained: true }, prepared, adopted(true, true)];
+    let then = |events: &[ProcessEvent]| after(ready.iter().chain(events).cloned());
+    assert_eq!(then(&[ProcessEvent::Begun(KEY)]), [Effect::Settle(KEY)]);
+    assert_eq!(then(&[ProcessEvent::Refused(KEY)]), [Effect::Refuse(KEY, Why::Failed)]);
+    assert_eq!(then(&[ProcessEvent::Silent(KEY)]), [Effect::Refuse(KEY, Why::Killed)]);
+    let ended = ProcessEvent::Ended(KEY, status(3));
     assert_eq!(then(std::slice::from_ref(&ended)), [], "the channel may still report that it began");
     let both = [Effect::Settle(KEY), Effect::End(KEY, Some(status(3)))];
-    assert_eq!(then(&[ended.clone(), Event::Begun(KEY)]), both);
-    assert_eq!(then(&[ended.clone(), Event::Silent(KEY)]), [Effect::Refuse(KEY, Why::Killed)]);
-    assert_eq!(then(&[Event::Begun(KEY), ended]), [Effect::End(KEY, Some(status(3)))]);
+    assert_eq!(then(&[ended.clone(), ProcessEvent::Begun(KEY)]), both);
+    assert_eq!(then(&[ended.clone(), ProcessEvent::Silent(KEY)]), [Effect::Refuse(KEY, Why::Killed)]);
+    assert_eq!(then(&[ProcessEvent::Begun(KEY), ended]), [Effect::End(KEY, Some(status(3)))]);
 }
 
 #[test]
 fn a_fork_that_a_dead_source_owes_is_requested_again() {
-    assert_eq!(after([asked(), Event::SourceGone(Source::Shell)]), []);
-    assert_eq!(after([asked(), Event::SourceGone(Source::Standby)]), [Effect::Resubmit(KEY)]);
-    assert_eq!(after([asked(), Event::Promoted, Event::SourceGone(Source::Standby)]), []);
-    assert_eq!(after([asked(), Event::Promoted, Event::SourceGone(Source::Shell)]), [Effect::Resubmit(KEY)]);
+    assert_eq!(after([asked(), ProcessEvent::SourceGone(Source::Shell)]), []);
+    assert_eq!(after([asked(), ProcessEvent::SourceGone(Source::Standby)]), [Effect::Resubmit(KEY)]);
+    assert_eq!(after([asked(), ProcessEvent::Promoted, ProcessEvent::SourceGone(Source::Standby)]), []);
+    assert_eq!(
+        after([asked(), ProcessEvent::Promoted, ProcessEvent::SourceGone(Source::Shell)]),
+        [Effect::Resubmit(KEY)]
+    );
     for why in [Why::NoFork, Why::Killed] {
-        assert_eq!(after([asked(), Event::NotForked(KEY, why)]), [Effect::Refuse(KEY, why)]);
+        assert_eq!(after([asked(), ProcessEvent::NotForked(KEY, why)]), [Effect::Refuse(KEY, why)]);
     }
 }
 
 #[test]
 fn a_start_that_the_supervisors_death_interrupts_is_requested_again() {
-    let after_death =
-        |events: &[Event], then: &[Event]| after(events.iter().chain(&[Event::SupervisorGone]).chain(then).cloned());
-    let forked = Event::Forked { key: KEY, contained: false };
+    let after_death = |events: &[ProcessEvent], then: &[ProcessEvent]| {
+        after(events.iter().chain(&[ProcessEvent::SupervisorGone]).chain(then).cloned())
+    };
+    let forked = ProcessEvent::Forked { key: KEY, contained: false };
     assert_eq!(after_death(&[asked()], &[]), [Effect::Resubmit(KEY)]);
     assert_eq!(after_death(&[asked(), forked], &[]), [Effect::Resubmit(KEY)]);
-    assert_eq!(after_death(&[Event::Launched(KEY)], &[]), [Effect::Listen(KEY)]);
-    let contained = Event::Forked { key: KEY, contained: true };
-    let set_up = [asked(), contained, Event::Prepared { key: KEY, can_fail: true }];
+    assert_eq!(after_death(&[ProcessEvent::Launched(KEY)], &[]), [Effect::Listen(KEY)]);
+    let contained = ProcessEvent::Forked { key: KEY, contained: true };
+    let set_up = [asked(), contained, ProcessEvent::Prepared { key: KEY, can_fail: true }];
     assert_eq!(after_death(&set_up, &[]), []);
     let lost = [Effect::Settle(KEY), Effect::End(KEY, None)];
-    for start in [&set_up[..], &[Event::Launched(KEY)]] {
-        assert_eq!(after_death(start, &[Event::Silent(KEY)]), [Effect::Resubmit(KEY)]);
-        assert_eq!(after_death(start, &[Event::Begun(KEY)]), lost);
-        assert_eq!(after_death(start, &[Event::Refused(KEY)]), [Effect::Refuse(KEY, Why::Failed)]);
-        assert_eq!(after_death(start, &[Event::Closing]), [Effect::Refuse(KEY, Why::Closing)]);
+    for start in [&set_up[..], &[ProcessEvent::Launched(KEY)]] {
+        assert_eq!(after_death(start, &[ProcessEvent::Silent(KEY)]), [Effect::Resubmit(KEY)]);
+        assert_eq!(after_death(start, &[ProcessEvent::Begun(KEY)]), lost);
+        assert_eq!(after_death(start, &[ProcessEvent::Refused(KEY)]), [Effect::Refuse(KEY, Why::Failed)]);
+        assert_eq!(after_death(start, &[ProcessEvent::Closing]), [Effect::Refuse(KEY, Why::Closing)]);
     }
-    let ended = [&set_up[..], &[Event::Ended(KEY, status(3))]].concat();
-    assert_eq!(after_death(&ended, &[Event::Begun(KEY)]), [Effect::Settle(KEY), Effect::End(KEY, Some(status(3)))]);
-    let living = [&set_up[..], &[Event::Begun(KEY)]].concat();
+    let ended = [&set_up[..], &[ProcessEvent::Ended(KEY, status(3))]].concat();
+    assert_eq!(
+        after_death(&ended, &[ProcessEvent::Begun(KEY)]),
+        [Effect::Settle(KEY), Effect::End(KEY, Some(status(3)))]
+    );
+    let living = [&set_up[..], &[ProcessEvent::Begun(KEY)]].concat();
     assert_eq!(after_death(&living, &[]), [Effect::End(KEY, None)]);
 }
 
 #[test]
 fn a_process_without_a_caller_is_killed() {
     assert_eq!(after([adopted(true, true)]), [Effect::Kill(KEY)]);
-    assert_eq!(after([Event::Started(KEY)]), [Effect::Kill(KEY)]);
-    let refused = [Event::Launched(KEY), Event::Closing];
+    assert_eq!(after([ProcessEvent::Started(KEY)]), [Effect::Kill(KEY)]);
+    let refused = [ProcessEvent::Launched(KEY), ProcessEvent::Closing];
     assert_eq!(after(refused.clone()), [Effect::Refuse(KEY, Why::Closing)]);
-    assert_eq!(after(refused.into_iter().chain([Event::Started(KEY)])), [Effect::Kill(KEY)]);
+    assert_eq!(after(refused.into_iter().chain([ProcessEvent::Started(KEY)])), [Effect::Kill(KEY)]);
 }
 
 #[test]
 fn a_forged_fork_has_no_effect() {
-    for forged in [Event::Forked { key: KEY, contained: true }, Event::NotForked(KEY, Why::NoFork)] {
+    for forged in [ProcessEvent::Forked { key: KEY, contained: true }, ProcessEvent::NotForked(KEY, Why::NoFork)] {
         assert_eq!(after([forged.clone()]), []);
-        assert_eq!(after([Event::Launched(KEY), forged]), []);
+        assert_eq!(after([ProcessEvent::Launched(KEY), forged]), []);
     }
 }
 
 #[test]
 fn what_the_supervisor_cannot_report_is_a_defect() {
-    for early in [adopted(true, true), Event::Ended(KEY, status(0)), Event::Started(KEY), Event::NotStarted(KEY)] {
+    for early in [
+        adopted(true, true),
+        ProcessEvent::Ended(KEY, status(0)),
+        ProcessEvent::Started(KEY),
+        ProcessEvent::NotStarted(KEY),
+    ] {
         assert_eq!(after([asked(), early.clone()]), [Effect::Defect(early)]);
     }
     assert_eq!(after([asked(), asked()]), [Effect::Defect(asked())]);
@@ -142,7 +157,7 @@ struct Child {
     /// The source that owes the fork.
     owed_by: Option<Source>,
     /// The report of its fork, which may arrive after its death.
-    forked: Option<Event>,
+    forked: Option<ProcessEvent>,
     lives: bool,
     adoption_ordered: bool,
     is_adopted: bool,
@@ -162,7 +177,7 @@ struct World {
     machine: Machine,
     children: BTreeMap<Key, Child>,
     /// The reports of the supervisor arrive in order.
-    reports: std::collections::VecDeque<Event>,
+    reports: std::collections::VecDeque<ProcessEvent>,
     /// How often each caller was answered.
     answers: Vec<u32>,
     keys: Key,
@@ -176,10 +191,10 @@ impl World {
         let key = self.keys;
         let child = Child { caller, owed_by: source, is_launching: source.is_none(), ..Child::default() };
         self.children.insert(key, child);
-        self.happen(source.map_or(Event::Launched(key), |source| Event::Asked(key, source)));
+        self.happen(source.map_or(ProcessEvent::Launched(key), |source| ProcessEvent::Asked(key, source)));
     }
 
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: ProcessEvent) {
         let mut effects = std::collections::VecDeque::from(self.machine.step(event));
         while let Some(effect) = effects.pop_front() {
             if let Some(next) = self.act(effect) {
@@ -200,13 +215,13 @@ impl World {
         }
         child.is_adopted = child.lives;
         let lives = child.lives;
-        self.reports.push_back(Event::Adopted { key, lives, limited: !key.is_multiple_of(5) });
+        self.reports.push_back(ProcessEvent::Adopted { key, lives, limited: !key.is_multiple_of(5) });
     }
 
     fn die(&mut self, key: Key) {
         let child = self.child(key);
         if std::mem::take(&mut child.lives) && child.is_adopted {
-            self.reports.push_back(Event::Ended(key, status(0)));
+            self.reports.push_back(ProcessEvent::Ended(key, status(0)));
         }
     }
 
@@ -217,11 +232,11 @@ impl World {
         self.answers[caller] += 1;
     }
 
-    fn act(&mut self, effect: Effect) -> Option<Event> {
+    fn act(&mut self, effect: Effect) -> Option<ProcessEvent> {
         match effect {
             Effect::Adopt(key) => self.order_adoption(key),
-            Effect::Prepare(key) if key.is_multiple_of(7) => return Some(Event::NotPrepared(key)),
-            Effect::Prepare(key) => return Some(Event::Prepared { key, can_fail: self.can_fail }),
+            Effect::Prepare(key) if key.is_multiple_of(7) => return Some(ProcessEvent::NotPrepared(key)),
+            Effect::Prepare(key) => return Some(ProcessEvent::Prepared { key, can_fail: self.can_fail }),
             Effect::Begin { key, settled } => {
                 if settled {
                     self.settle(key);
@@ -277,7 +292,7 @@ impl World {
             (7, Some(key)) if std::mem::take(&mut self.child(key).is_launching) => {
                 let lives = !which.is_multiple_of(4);
                 (self.child(key).lives, self.child(key).is_adopted) = (lives, lives);
-                self.reports.push_back(if lives { Event::Started(key) } else { Event::NotStarted(key) });
+                self.reports.push_back(if lives { ProcessEvent::Started(key) } else { ProcessEvent::NotStarted(key) });
             }
             (8, Some(key)) if self.child(key).owes_beginning => self.begin(key, which),
             (9, Some(key)) if self.child(key).is_doomed || which.is_multiple_of(3) => self.die(key),
@@ -286,7 +301,7 @@ impl World {
                 for child in self.children.values_mut().filter(|child| child.owed_by == Some(Source::Standby)) {
                     child.owed_by = Some(Source::Shell);
                 }
-                self.happen(Event::Promoted);
+                self.happen(ProcessEvent::Promoted);
             }
             (12, _) => self.lose_supervisor(),
             _ => {}
@@ -297,8 +312,8 @@ impl World {
         let child = self.child(key);
         child.lives = !which.is_multiple_of(5);
         child.forked = Some(match which % 5 {
-            0 => Event::NotForked(key, Why::NoFork),
-            number => Event::Forked { key, contained: number > 2 },
+            0 => ProcessEvent::NotForked(key, Why::NoFork),
+            number => ProcessEvent::Forked { key, contained: number > 2 },
         });
     }
 
@@ -306,12 +321,12 @@ impl World {
         let child = self.child(key);
         child.owes_beginning = false;
         let event = match which % 3 {
-            _ if !child.lives && which.is_multiple_of(2) => Event::Silent(key),
+            _ if !child.lives && which.is_multiple_of(2) => ProcessEvent::Silent(key),
             0 if self.can_fail => {
                 self.child(key).is_doomed = true;
-                Event::Refused(key)
+                ProcessEvent::Refused(key)
             }
-            _ => Event::Begun(key),
+            _ => ProcessEvent::Begun(key),
         };
         self.happen(event);
     }
@@ -320,7 +335,7 @@ impl World {
         for child in self.children.values_mut().filter(|child| child.owed_by == Some(source)) {
             (child.owed_by, child.forked) = (None, None);
         }
-        self.happen(Event::SourceGone(source));
+        self.happen(ProcessEvent::SourceGone(source));
     }
 
     /// Every process dies with the supervisor. What a process has reported over its own channel still arrives.
@@ -329,7 +344,7 @@ impl World {
             (child.lives, child.is_launching, child.owed_by, child.forked) = (false, false, None, None);
         }
         self.reports.clear();
-        self.happen(Event::SupervisorGone);
+        self.happen(ProcessEvent::SupervisorGone);
     }
 
     /// Lets everything that is owed arrive.
@@ -385,7 +400,7 @@ proptest! {
         }
         if closes {
             world.is_closing = true;
-            world.happen(Event::Closing);
+            world.happen(ProcessEvent::Closing);
         }
         world.calm_down();
         for (key, child) in &world.children {

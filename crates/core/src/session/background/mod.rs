@@ -9,7 +9,7 @@ pub(super) use machine::Key;
 use super::stdin::StdinEnd;
 use crate::error::Error;
 use crate::link::LinkMessage;
-use crate::output::reader::FileReader;
+use crate::output::reader::Reader;
 use crate::process::StartRequest;
 use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
@@ -101,7 +101,7 @@ struct Start {
     /// The adoption, until it is ordered.
     adopt: Option<Order>,
     tree: Option<Tree>,
-    output: FileReader,
+    output: Reader,
     /// Where its input goes. Nothing writes before the process has begun: until then, the start can be requested again.
     stdin: Option<StdinEnd>,
     terminal: Option<Terminal>,
@@ -119,7 +119,7 @@ impl Start {
             group: None,
             adopt: None,
             tree: None,
-            output: FileReader::default(),
+            output: Reader::default(),
             stdin: None,
             terminal: None,
             message: None,

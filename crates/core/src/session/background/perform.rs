@@ -1,7 +1,7 @@
 //! Performs what the machine decides: forks processes, sends their commands, and answers their callers.
 
 use super::detached::{DetachedCommand, DetachedEnd, await_end, carry_on};
-use super::machine::{Effect, ProcessEvent, Key, Why};
+use super::machine::{Effect, Key, ProcessEvent, Why};
 use super::{Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy, KilledBy, Outcome};
@@ -12,7 +12,7 @@ use crate::process::{self, Birth, DetachRequest, Process, StartRequest, end_afte
 use crate::session::actor::Session;
 use crate::session::calls::Call;
 use crate::session::commands::no_fork;
-use crate::session::foreground::{Refused, ForegroundCommand};
+use crate::session::foreground::{ForegroundCommand, Refused};
 use crate::session::internal::Internal;
 use crate::session::plain::first_letter;
 use crate::session::stdin::{self, StdinEnd};
