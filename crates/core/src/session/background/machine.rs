@@ -9,7 +9,7 @@
 //! supervisor reads the order to adopt before it reaps the process, so the host need not wait. In plain mode, the
 //! supervisor starts a new bash instead, which is adopted from its start.
 //!
-//! A command that is detached is a process from that moment on; see `session/detach.rs`.
+//! A command that is detached is a process from that moment on; see `detached.rs`.
 
 use crate::process::pump::Status;
 use crate::shell::event::Source;
