@@ -122,7 +122,9 @@ describe('the config of the machine', () => {
       // From then on, callers do not wait for the session.
       for (let times = 0; times < 20; times++) await sandbox.exec(':')
       for (let times = 0; times < 10; times++) {
-        expect(await withheld(`echo "[core] fsmonitor = x${times}" >>.git/config`)).toEqual(['core.fsmonitor'])
+        expect(await withheld(`echo "[core] fsmonitor = x${times}" >>.git/config`)).toEqual([
+          'core.fsmonitor',
+        ])
         expect(await withheld(':')).toBeUndefined()
       }
       const process = await sandbox.startProcess('echo "[alias] x = !y" >>.git/config')
