@@ -95,7 +95,10 @@ impl Store {
 
     /// The error for a root that cannot be used.
     pub fn refused(&self, reason: &Refused) -> Error {
-        Error::new(Code::StateDirUnavailable, format!("jobsRoot '{}' cannot be used: {reason}", self.root.display()))
+        Error::new(
+            Code::StateDirUnavailable,
+            format!("jobsRoot '{}' cannot be used: {reason}; choose a directory of your own", self.root.display()),
+        )
     }
 }
 
