@@ -141,8 +141,9 @@ const items = {
   status: ({ pick }) => `( exit ${pick(['0', '3', '200'])} )`,
 }
 
-/** In plain mode, limits belong to one command. */
+/** In plain mode, limits belong to one command. That of file locks is the mark of a session, and left out. */
 const LIMITS = '\\builtin ulimit -aS; \\builtin ulimit -aH\n'
+const MARK = /^file locks .*\n/gm
 
 /** Makes the first shell lose what the second one says that it has lost. */
 const FORGET = {
@@ -183,7 +184,7 @@ async function check(mode, commands, rest) {
   const run = async (sandbox, text) => {
     const result = await sandbox.exec(text, { encoding: 'buffer', timeout: 20_000 })
     if (sandbox === second) lost.push(...(result.lostState ?? []))
-    return Buffer.from(result.stdout).toString('latin1')
+    return Buffer.from(result.stdout).toString('latin1').replace(MARK, '')
   }
   let hasForgotten = false
   const forget = async () => {

@@ -153,8 +153,12 @@ impl NativeSandbox {
     /// closed or was never a pipe.
     #[napi(catch_unwind)]
     pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<()> {
-        let closed =
-            || Error::new(Code::InputClosed, format!("the input of process '{}' is closed", process.process_id));
+        let closed = || {
+            Error::new(
+                Code::InputClosed,
+                format!("the input of process '{}' is closed; start it again", process.process_id),
+            )
+        };
         let found = self.find(&process).map_err(|error| match error.code {
             Code::ProcessNotFound => closed(),
             _ => error,

@@ -228,7 +228,7 @@ impl NativeSandbox {
     pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) {
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
         let Some(input) = input.filter(InputWriter::is_open) else {
-            let closed = Error::new(Code::InputClosed, "the command has ended, or its input is closed");
+            let closed = Error::new(Code::InputClosed, "the command has ended, or its input is closed; run it again");
             return self.emitter.settle(write_id, Err(closed));
         };
         input.send(chunk(&self.emitter, write_id, &data));

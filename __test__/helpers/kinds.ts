@@ -88,7 +88,7 @@ for (const bounds of ['a function', 'a function like fetch'])
 kind('an AbortSignal')
   .takes(new AbortController().signal, { aborted: false, addEventListener() {}, removeEventListener() {} })
   .refuses(' must be an AbortSignal, not ', null, 'SIGTERM', 15, {}, { aborted: false })
-  .refuses(' must be an AbortSignal, not an object', new AbortController(), new EventTarget())
+  .refuses(' must be an AbortSignal, not an ', new AbortController(), new EventTarget())
 kind('a name like SIGTERM, or 1 to 64')
   .takes('SIGTERM', 'SIGKILL', 1, 64)
   .refuses(/^ must be the name of a signal like 'SIGTERM' or .* 1 to 64, not "/, 'SIGFOO', 'TERM', 'sigterm')
@@ -204,7 +204,7 @@ kinds.push([
   },
 ])
 for (const [bounds, nameRule] of [
-  ['undefined unsets', (name: string) => ` has the name ${JSON.stringify(name)}, which does not match `],
+  ['undefined unsets', (name: string) => ` has the name ${JSON.stringify(name)}, which bash cannot assign: `],
   ['undefined and null unset', (name: string) => `Invalid environment variable name: ${name}`],
   ['undefined and null are skipped', (name: string) => `Invalid environment variable name: ${name}`],
 ] as const) {

@@ -43,6 +43,43 @@ const calls: Array<[mistake: string, call: (sandbox: Sandbox) => unknown, messag
     (s) => s.exec('true', { env: ['A=1'] as never }),
     /an object like \{ NAME: 'value' \}/,
   ],
+  [
+    'a controller in place of its signal',
+    (s) => s.exec('true', { signal: new AbortController() as never }),
+    /an AbortController: pass its signal$/,
+  ],
+  [
+    'a variable that bash cannot assign',
+    (s) => s.exec('true', { env: { 'A-B': 'x' } }),
+    /"A-B", which bash cannot assign: a name has letters, digits and _/,
+  ],
+  [
+    'a stream that is read twice',
+    async (s) => {
+      const stream = s.execStream('true')
+      for await (const _ of stream.lines());
+      for await (const _ of stream);
+    },
+    /already read by lines\(\): its result has the output, too$/,
+  ],
+  [
+    'events after no event',
+    async (s) => {
+      for await (const _ of s.events({ since: 'x' as never }));
+    },
+    /since must be a whole number from 0 to \d+, not "x"$/,
+  ],
+  [
+    'the columns of a terminal',
+    (s) => s.exec('true', { pty: { columns: 80 } as never }),
+    /did you mean "cols"\?/,
+  ],
+  [
+    'the address of a server',
+    () => new Sandbox({ url: 'http://127.0.0.1:4747' } as never),
+    /"url" \(new SandboxClient has it\)/,
+  ],
+  ['a limit of memory', () => new Sandbox({ memory: 1e9 } as never), /did you mean "limits"\?/],
   ['a callback', (s) => s.exec('true', (() => {}) as never), /an object like \{ .* \}, not a function$/],
 ]
 
@@ -184,6 +221,25 @@ describe('an error at run time says what helps:', () => {
       'a directory that is missing',
       () => sandbox.exec('true', { cwd: 'a/b' }),
       /exist; create it, or choose/,
+    ],
+    [
+      'a file as the working directory',
+      () => sandbox.exec('true', { cwd: '/proc/version' }),
+      /'\/proc\/version' is not a directory; give the path of a directory$/,
+    ],
+    [
+      'a directory of jobs that cannot be made',
+      () => new Sandbox({ jobsRoot: '/proc/nowhere/jobs' }).jobs.start({ command: 'true' }),
+      /'\/proc\/nowhere\/jobs' cannot be used: .*; choose a directory of your own$/,
+    ],
+    [
+      'the input of a process that has ended',
+      async () => {
+        const started = await sandbox.startProcess('true', { input: 'pipe' })
+        await started.wait()
+        await started.write('x')
+      },
+      /the input of process '.*' is closed; start it again$/,
     ],
     ['a destroyed sandbox', async () => (await destroyed()).exec('true'), /destroyed; create another one$/],
     ['files of it', async () => (await destroyed()).files.read('a'), /destroyed; create another one$/],

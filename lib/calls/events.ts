@@ -1,7 +1,7 @@
 /** What happens in a sandbox, for observers. */
 
 import { table } from '../schema/kind.js'
-import { bytes as wholeNumber } from '../schema/numbers.js'
+import { count } from '../schema/numbers.js'
 import { decodeOutput, encodeOutput, type Reply } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import type { SignalName } from './command.js'
@@ -22,7 +22,10 @@ export interface EventOptions {
   signal?: AbortSignal
 }
 
-export const eventOptions = table<EventOptions>()({ since: wholeNumber, signal: abortSignal })
+export const eventOptions = table<EventOptions>()({
+  since: count(0, Number.MAX_SAFE_INTEGER),
+  signal: abortSignal,
+})
 
 /**
  * An event of {@link Sandbox.events}. `id` is that of a command, as in {@link Session.running}, or of a process. The text of a

@@ -168,7 +168,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     if (this.#consumer !== undefined) {
       throw new OptionError(
         'STREAM_LOCKED',
-        `a stream can only be read once, and this one is already ${this.#consumer}`,
+        `a stream can only be read once, and this one is already ${this.#consumer}: its result has the output, too`,
       )
     }
     this.#consumer = how

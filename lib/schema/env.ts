@@ -24,7 +24,7 @@ export function envChanges(value: unknown, name: string): EnvLists {
     if (!VARIABLE_NAME.test(key)) {
       throw new OptionError(
         'INVALID_ENV_NAME',
-        `${name} has the name ${quote(key)}, which does not match ${VARIABLE_NAME.source}`,
+        `${name} has the name ${quote(key)}, which bash cannot assign: a name has letters, digits and _, and begins with no digit`,
       )
     }
     lists.names.push(key)

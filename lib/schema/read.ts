@@ -120,6 +120,7 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   const tag = tagOf(value)
   if (tag === 'Promise') return 'a promise: await it'
+  if (tag === 'AbortController') return 'an AbortController: pass its signal'
   return PLAIN.has(tag) ? 'an object' : `an object of the kind ${tag.slice(0, 80)}`
 }
 

@@ -208,6 +208,7 @@ impl Error {
         };
         let remedy = match directory.iter().any(|name| name == "~") {
             true => "; `~` is not expanded here: give the path of the home directory",
+            false if errno == libc::ENOTDIR => "; give the path of a directory",
             false => "; create it, or choose another directory",
         };
         Self::new(Code::CwdNotFound, format!("the working directory '{}' {reason}{remedy}", directory.display()))

@@ -57,7 +57,10 @@ impl Limits {
                     .into_iter()
                     .filter_map(|(asked, name)| asked.then_some(name))
                     .collect();
-            let message = format!("the limits ({}) cannot be enforced here: {reason}", names.join(", "));
+            let message = format!(
+                "the limits ({}) cannot be enforced here: {reason}; leave them out, or see `npx nacre doctor`",
+                names.join(", ")
+            );
             Error::new(Code::LimitUnsupported, message)
         })?;
         Ok(Enforcement { group, inherited: ResourceLimits { open_files: self.open_files, processes } })

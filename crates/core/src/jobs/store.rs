@@ -97,7 +97,10 @@ impl Store {
 
     /// The error for a root that cannot be used.
     pub fn refused(&self, reason: &RefusedDirectory) -> Error {
-        Error::new(Code::StateDirUnavailable, format!("jobsRoot '{}' cannot be used: {reason}", self.root.display()))
+        Error::new(
+            Code::StateDirUnavailable,
+            format!("jobsRoot '{}' cannot be used: {reason}; choose a directory of your own", self.root.display()),
+        )
     }
 }
 
