@@ -42,6 +42,12 @@ const forms: Form[] = [
   { name: 'a function', run: 'f() { seq 5 > >(sed s/^/x/); }; f', out: marked },
   { name: 'a subshell', run: '(seq 5 > >(sed s/^/x/))', out: marked },
   { name: 'an EXIT trap', run: "(trap 'seq 5 > >(sed s/^/x/)' EXIT)", out: marked },
+  // Most programs begin this way: with short ones that print nothing, one after another.
+  {
+    name: 'one that begins with short programs',
+    run: 'seq 5 > >(for i in {1..10}; do sleep 0.05; done; sed s/^/x/)',
+    out: marked,
+  },
   { name: 'what reads from one', run: 'cat <(seq 5 | sed s/^/x/)', out: marked },
   { name: 'messages of one that is read', run: 'head -n 1 <(seq 5; seq 5 >&2)', out: '1\n', err: five },
   { name: 'beside a job', run: 'NAP & seq 5 > >(sed s/^/x/)', out: marked },

@@ -19,12 +19,13 @@ pub const LONGEST: Duration = Duration::from_secs(2);
 const MOST_LOOKS: usize = 5;
 
 /// What the processes do that may print the rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writers {
     /// One of them is at work.
     run: bool,
-    /// Processor time of all of them, in clock ticks.
-    ticks: u64,
+    /// They, with their processor time in clock ticks, and the other processes that count, with 0. Short programs, one after
+    /// another, show only here.
+    processes: Vec<(Pid, u64)>,
 }
 
 impl Writers {
@@ -44,17 +45,21 @@ impl Writers {
         let mut former: Option<Vec<Pid>> = None;
         for _ in 0..MOST_LOOKS {
             let Ok(all) = list() else { return Some(Self::default()) };
-            let may_print = |stat: &&Stat| {
-                let is_connected = || proc_table::is_piped(stat.identity.pid, &is_own);
-                stat.is_running() && counts(stat, &all) && (stat.is_working() || is_connected())
-            };
-            let found = all.iter().filter(may_print).fold(None, |sum: Option<Self>, stat| {
-                let Self { run, ticks } = sum.unwrap_or_default();
-                Some(Self { run: run | stat.is_working(), ticks: ticks + stat.cpu_ticks })
-            });
+            let counted = all.iter().filter(|stat| stat.is_running() && counts(stat, &all));
+            let (mut found, mut may_print) = (Self::default(), false);
+            for stat in counted {
+                let pid = stat.identity.pid;
+                let prints = stat.is_working() || proc_table::is_piped(pid, &is_own);
+                may_print |= prints;
+                found.run |= stat.is_working();
+                found.processes.push((pid, if prints { stat.cpu_ticks } else { 0 }));
+            }
             let pids = all.iter().map(|stat| stat.identity.pid).collect();
-            if found.is_some() || former.as_ref() == Some(&pids) {
-                return found;
+            if may_print {
+                return Some(found);
+            }
+            if former.as_ref() == Some(&pids) {
+                return None;
             }
             former = Some(pids);
         }
@@ -96,7 +101,7 @@ impl RestWait {
     pub fn goes_on(&mut self, total: u64, writers: Option<Writers>) -> bool {
         let now = Instant::now();
         let Some(writers) = writers.filter(|_| now < self.end) else { return false };
-        let works = total != self.total || writers.run || writers.ticks != self.writers.ticks;
+        let works = total != self.total || writers.run || writers.processes != self.writers.processes;
         (self.next, self.total, self.writers) = (now + QUIET, total, writers);
         works
     }
@@ -108,17 +113,23 @@ mod tests {
 
     #[test]
     fn waits_as_long_as_something_works_but_not_for_ever() {
-        let asleep = Writers { run: false, ticks: 1 };
-        let mut wait = RestWait::begin(0, asleep);
-        assert!(wait.goes_on(5, Some(asleep)), "it has printed");
-        assert!(wait.goes_on(5, Some(Writers { run: true, ticks: 1 })), "it runs");
-        assert!(wait.goes_on(5, Some(Writers { run: false, ticks: 2 })), "it has run");
-        assert!(!wait.goes_on(5, Some(Writers { run: false, ticks: 2 })), "it sleeps");
+        let of = |run, processes: &[(i32, u64)]| {
+            let processes = processes.iter().map(|&(pid, ticks)| (Pid::new(pid).unwrap(), ticks));
+            Writers { run, processes: processes.collect() }
+        };
+        let asleep = || of(false, &[(5, 1)]);
+        let mut wait = RestWait::begin(0, asleep());
+        assert!(wait.goes_on(5, Some(asleep())), "it has printed");
+        assert!(wait.goes_on(5, Some(of(true, &[(5, 1)]))), "it runs");
+        assert!(wait.goes_on(5, Some(of(false, &[(5, 2)]))), "it has run");
+        assert!(wait.goes_on(5, Some(of(false, &[(5, 2), (6, 0)]))), "it has started another");
+        assert!(wait.goes_on(5, Some(of(false, &[(5, 2), (7, 0)]))), "it has started the next");
+        assert!(!wait.goes_on(5, Some(of(false, &[(5, 2), (7, 0)]))), "they sleep");
         assert!(!wait.goes_on(9, None), "nothing is left");
         wait.end = wait.next.min(Instant::now());
-        assert!(!wait.goes_on(99, Some(Writers { run: true, ticks: 9 })), "it has taken too long");
+        assert!(!wait.goes_on(99, Some(of(true, &[(5, 9)]))), "it has taken too long");
         wait.extend();
-        assert!(wait.goes_on(100, Some(asleep)), "nothing could be read meanwhile");
+        assert!(wait.goes_on(100, Some(asleep())), "nothing could be read meanwhile");
     }
 
     #[test]
