@@ -34,6 +34,7 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
     let mut has_answered = false;
     while session.state.shell != Shell::Closed {
         session.check_output();
+        session.await_masks().await;
         session.step_all();
         if session.state.shell == Shell::Closed {
             break;

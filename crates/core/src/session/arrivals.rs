@@ -219,6 +219,7 @@ impl Session {
                 self.events.push_back(Event::TreeGone { ticket, escalated });
             }
             Report::Frozen { .. } | Report::NotFrozen { .. } => self.freeze_report(report),
+            Report::Masked => self.enclosure.masked(),
             Report::Remounted | Report::NotRemounted { .. } => self.remount_report(report),
             Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
                 self.process_report(report);

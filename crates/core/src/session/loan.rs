@@ -12,6 +12,7 @@ use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::{Channel, Received};
 use nacre_isolation::git_config::GitConfigs;
+use nacre_isolation::masks::Disturbance;
 use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
 use std::ffi::OsString;
 use std::io;
@@ -29,6 +30,8 @@ pub(super) struct Loan {
     pub pipes: Option<OutputPipes>,
     /// The denials of the session's proxy.
     pub denials: Option<Denials>,
+    /// What programs of the machine have replaced.
+    pub disturbance: Option<Arc<Disturbance>>,
     /// Its copies of git's config files.
     pub configs: Option<Arc<GitConfigs>>,
     /// Whether the session adds nothing to the next result.
@@ -193,9 +196,10 @@ impl Letter for Message {
     type Answer = Outcome;
 
     fn send_with(&mut self, loan: Loan) -> Option<Expected> {
-        // Only the session can open a terminal.
+        // Only the session can open a terminal, and wait until the supervisor has covered what was replaced.
         if let Self::Exec { request, sent, after: None } = self
             && request.terminal.is_none()
+            && !loan.disturbance.as_ref().is_some_and(|disturbance| disturbance.is_seen())
         {
             // If the command cannot be sent, the session tries again and then refuses it.
             *sent = loan.send(request, None).ok().map(Box::new);

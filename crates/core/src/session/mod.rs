@@ -14,6 +14,7 @@ mod foreground;
 mod hold;
 mod loan;
 mod mailbox;
+mod masks;
 mod newcomers;
 mod numbers;
 mod outcome;

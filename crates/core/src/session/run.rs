@@ -65,6 +65,7 @@ impl Session {
             pace: Arc::clone(&self.pace),
             pipes: self.spare_pipes.take(),
             denials: self.enclosure.denials(),
+            disturbance: self.enclosure.disturbance(),
             configs: self.enclosure.configs(),
             is_whole: !self.state.restarted && !self.recovery.has_lost(),
         }
