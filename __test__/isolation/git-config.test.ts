@@ -122,13 +122,36 @@ describe('the config of the machine', () => {
       // From then on, callers do not wait for the session.
       for (let times = 0; times < 20; times++) await sandbox.exec(':')
       for (let times = 0; times < 10; times++) {
-        expect(await withheld(`echo "[core] fsmonitor = x${times}" >>.git/config`)).toEqual(['core.fsmonitor'])
+        expect(await withheld(`echo "[core] fsmonitor = x${times}" >>.git/config`)).toEqual([
+          'core.fsmonitor',
+        ])
         expect(await withheld(':')).toBeUndefined()
       }
       const process = await sandbox.startProcess('echo "[alias] x = !y" >>.git/config')
       await process.wait()
       expect(await withheld(':')).toEqual(['alias.x'])
       expect(await withheld(':')).toBeUndefined()
+    }),
+  )
+
+  it(
+    'is compared without changing the order of results',
+    inRepository(async ({ sandbox, directory }) => {
+      // While git of the machine has the lock, writing takes a moment.
+      writeFileSync(path.join(directory, '.git/config.lock'), '')
+      for (let times = 0; times < 20; times++) await sandbox.exec(':')
+      for (let times = 0; times < 5; times++) {
+        const order: string[] = []
+        const run = (command: string) => sandbox.exec(command).then(() => order.push(command))
+        const ended = (async () => {
+          for await (const event of sandbox.events()) if (event.type === 'commandEnded') return
+        })()
+        const first = run(`git config branch.x.rebase ${times % 2 === 0}`)
+        const queued = run('true')
+        await ended
+        await Promise.all([first, queued, run(':')])
+        expect(order.slice(1)).toEqual(['true', ':'])
+      }
     }),
   )
 

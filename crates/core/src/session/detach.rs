@@ -207,7 +207,8 @@ impl Session {
         self.show_detach(&mut command, &process.id, &denials);
         let outcome = Outcome { cwd: self.cwd.clone(), denials, ..Outcome::default() };
         if ends_call {
-            command.answer(outcome.clone());
+            let (sink, outcome) = command.answer(outcome.clone());
+            self.answers.deliver(sink, Ok(outcome));
         }
         tokio::spawn(carry_on(command, process, report, end, outcome));
         let command = (!self.plain.is_engine()).then_some(number);

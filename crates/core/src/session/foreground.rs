@@ -6,7 +6,7 @@ use super::running::Progress;
 use super::stdin;
 use super::stdin::StdinEnd;
 use super::streams::OutputPipes;
-use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink};
+use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink, SureSink};
 use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
@@ -369,15 +369,15 @@ impl Running {
         self.capture.log_to(log);
     }
 
-    /// Answers its caller with the result so far. Later output is only logged.
-    pub(super) fn answer(&mut self, mut outcome: Outcome) {
+    /// Its caller and the result so far. Later output is only logged.
+    pub(super) fn answer(&mut self, mut outcome: Outcome) -> (SureSink, Outcome) {
         let mut sink = self.request.sink.take();
         self.capture.report(&mut outcome, &mut sink);
         // The limit of the output ends with the call.
         outcome.output_limited = false;
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
-        sink.finished(Ok(outcome));
+        (sink, outcome)
     }
 
     /// Records its end. `forked`: its processes may hold the pipes.

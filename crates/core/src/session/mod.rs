@@ -3,6 +3,7 @@
 //! A session shares nothing. Its actor owns everything and receives messages from [`Handle`]s.
 
 mod actor;
+mod answers;
 mod arrivals;
 mod background;
 mod calls;
@@ -55,6 +56,7 @@ use crate::shell::listener::Reconnected;
 use crate::shell::state::State;
 use crate::user::User;
 use crate::variables::EnvChange;
+use answers::Answers;
 use background::Background;
 use calls::Calls;
 use confinement::Enclosure;
@@ -474,6 +476,7 @@ struct Session {
     plain: Plain,
     recovery: Recovery,
     numbers: Numbers,
+    answers: Answers,
     timers: Timers,
     pace: Arc<Pace>,
     spare_pipes: SparePipes,
@@ -519,6 +522,7 @@ impl Session {
             files: Files::default(),
             recovery: Recovery::default(),
             numbers: Numbers::default(),
+            answers: Answers::default(),
             timers: Timers::default(),
             pace: Arc::default(),
             spare_pipes: SparePipes::default(),

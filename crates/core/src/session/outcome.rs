@@ -79,7 +79,7 @@ impl Session {
         if end == End::Refused {
             let refused = self.foreground.take_refused();
             let error = self.refused(refused, request.cwd.as_deref(), "command");
-            return request.sink.finished(Err(error));
+            return self.answers.deliver(request.sink, Err(error));
         }
         let ended_session = self.ends_session(end, kill);
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
@@ -93,23 +93,23 @@ impl Session {
             _ => Ok(outcome),
         };
         match configs {
-            Some(configs) => self.write_back(&configs, request.sink, result),
-            None => request.sink.finished(result),
+            Some(configs) => self.write_back(configs, request.sink, result),
+            None => self.answers.deliver(request.sink, result),
         }
     }
 
     /// Gives the machine's config files of git what a command has changed in the session's, and then its result.
-    fn write_back(&self, configs: &Arc<GitConfigs>, sink: SureSink, mut result: Result<Outcome, Error>) {
-        let (configs, feed, id) = (Arc::clone(configs), Arc::clone(&self.config.feed), self.config.id.clone());
+    fn write_back(&mut self, configs: Arc<GitConfigs>, sink: SureSink, mut result: Result<Outcome, Error>) {
+        let (feed, id) = (Arc::clone(&self.config.feed), self.config.id.clone());
         // A file may be on a disk that does not respond.
-        tokio::task::spawn_blocking(move || {
+        self.answers.deliver_after(sink, move || {
             let withheld = configs.write_back();
             withheld.iter().for_each(|key| feed.push(&id, What::Withheld { key: key.clone() }));
             match &mut result {
                 Ok(outcome) => outcome.withheld = withheld,
                 Err(error) => error.outcome.iter_mut().for_each(|outcome| outcome.withheld.clone_from(&withheld)),
             }
-            sink.finished(result);
+            result
         });
     }
 
@@ -223,10 +223,16 @@ impl Session {
                     ..Outcome::default()
                 };
                 self.show_end(request.id, &never_ran, [0; 2]);
-                request.sink.finished(match (answer, error) {
-                    (Answer::Refused(Refusal::Cancelled | Refusal::TimedOut), _) => Ok(never_ran),
-                    (_, error) => Err(error.unwrap_or_else(|| self.ended_error())),
-                });
+                match (answer, error) {
+                    // It has not waited for its turn.
+                    (Answer::Refused(Refusal::Cancelled | Refusal::TimedOut), _) => {
+                        request.sink.finished(Ok(never_ran))
+                    }
+                    (_, error) => {
+                        let error = error.unwrap_or_else(|| self.ended_error());
+                        self.answers.deliver(request.sink, Err(error));
+                    }
+                }
             }
             Call::Start(request) => {
                 request.refuse(error.unwrap_or_else(|| self.ended_error()));

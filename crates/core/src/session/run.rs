@@ -43,7 +43,7 @@ impl Session {
     /// The shell does not wake it either, unless it owes a fork: a lent shell answers its caller. If it dies, the supervisor
     /// reports that.
     pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>, has_answered: bool) {
-        let is_ready = self.state.is_ready() && self.foreground.knows_spared();
+        let is_ready = self.state.is_ready() && self.foreground.knows_spared() && !self.answers.are_pending();
         let lent = self.shell.channel().filter(|_| is_ready).cloned();
         let dozes = has_answered && lent.is_some();
         let is_silent = lent.is_some() && !self.awaits_fork_from(Source::Shell);
@@ -172,7 +172,7 @@ impl Session {
     pub(super) fn not_sent(&mut self, ticket: Ticket, request: ExecRequest, error: Error) {
         self.calls.answered(request.id);
         self.show_end(request.id, &Outcome { cwd: self.cwd.clone(), ..Outcome::default() }, [0; 2]);
-        request.sink.finished(Err(error));
+        self.answers.deliver(request.sink, Err(error));
         self.events.push_back(Event::Refused(ticket));
     }
 
