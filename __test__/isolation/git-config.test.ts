@@ -135,6 +135,27 @@ describe('the config of the machine', () => {
   )
 
   it(
+    'is compared without changing the order of results',
+    inRepository(async ({ sandbox, directory }) => {
+      // While git of the machine has the lock, writing takes a moment.
+      writeFileSync(path.join(directory, '.git/config.lock'), '')
+      for (let times = 0; times < 20; times++) await sandbox.exec(':')
+      for (let times = 0; times < 5; times++) {
+        const order: string[] = []
+        const run = (command: string) => sandbox.exec(command).then(() => order.push(command))
+        const ended = (async () => {
+          for await (const event of sandbox.events()) if (event.type === 'commandEnded') return
+        })()
+        const first = run(`git config branch.x.rebase ${times % 2 === 0}`)
+        const queued = run('true')
+        await ended
+        await Promise.all([first, queued, run(':')])
+        expect(order.slice(1)).toEqual(['true', ':'])
+      }
+    }),
+  )
+
+  it(
     'is not read by way of a link in the session, and stays protected after it was written',
     inRepository(async ({ sandbox, directory }) => {
       const before = config(directory)

@@ -3,6 +3,7 @@
 use crate::broker::{self, Broker, Inside, Policy, Reconnect};
 use crate::caches::Held;
 use crate::filter::{self, Program};
+use crate::masks::Masks;
 use crate::namespaces::{self, Handles};
 use crate::paths::{self, Device, Found};
 use crate::placeholders::Placeholders;
@@ -19,6 +20,7 @@ pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
     placeholders: Placeholders,
+    masks: Option<Masks>,
     /// The place for the caches of tools, in use.
     caches: Option<Held>,
     filter: Program,
@@ -52,11 +54,12 @@ impl Confined {
         let layered = workspace.map(Found::of).transpose()?.map(|found| found.device);
         let files = confinement.filesystem.as_ref().filter(|_| confinement.namespaces.is_some());
         let placeholders = Placeholders::make(files.map_or(&[], |files| &files.project.placeholders));
-        let handles =
+        let mut handles =
             namespaces::create(&confinement, group, guards, workspace).inspect_err(|_| placeholders.remove())?;
+        let masks = handles.as_mut().and_then(|handles| Masks::watch(&confinement, handles));
         let filter = filter::program(&confinement, fork_key);
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
-        Ok(Self { confinement, handles, placeholders, caches, filter, own, layered, broker: None })
+        Ok(Self { confinement, handles, placeholders, masks, caches, filter, own, layered, broker: None })
     }
 
     /// Replaces the mount of the workspace; see [`crate::remount`].
@@ -71,6 +74,22 @@ impl Confined {
         remount::remount(handles, mount, old)?;
         self.layered = Some(new);
         Ok(())
+    }
+
+    /// What may have to be [covered again](Confined::mask_again).
+    pub fn masks(&self) -> Option<&Masks> {
+        self.masks.as_ref()
+    }
+
+    /// Covers what programs of the machine have replaced; see [`crate::masks`].
+    ///
+    /// # Errors
+    /// See [`Masks::renew`].
+    pub fn mask_again(&mut self) -> io::Result<()> {
+        let (Some(masks), Some(handles)) = (&mut self.masks, &self.handles) else { return Ok(()) };
+        let files = self.confinement.filesystem.as_ref();
+        self.placeholders.renew(files.map_or(&[], |files| &files.project.placeholders));
+        masks.renew(handles)
     }
 
     /// The init of the pid namespace, a child of this process.

@@ -13,7 +13,7 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The directory of the copies.
 const DIRECTORY: &str = ".nacre-copies";
@@ -38,9 +38,14 @@ impl Copies {
         let directory = private.join(DIRECTORY);
         // A mount can show it at two places.
         if let Some(number) = self.made.iter().position(|made| made.path == real) {
-            return clone_link(&directory.join(number.to_string()).join("link")).map(Some);
+            let is_copied = self.made.get(number).is_some_and(|made| made.stamp.is_some());
+            return if is_copied { clone_link(&link(private, number)).map(Some) } else { Ok(None) };
         }
-        let Some(text) = content(file, MAX_TOTAL - self.bytes)? else { return Ok(None) };
+        let Some(text) = content(file, MAX_TOTAL - self.bytes)? else {
+            // It has a number all the same.
+            self.made.push(Made { path: real.to_path_buf(), text: Vec::new(), stamp: None });
+            return Ok(None);
+        };
         // Whatever the umask is: programs may run as another user, and nothing else sees it.
         let open = |path: &Path, mode: u32| fs::set_permissions(path, Permissions::from_mode(mode));
         if self.directory.is_none() {
@@ -48,8 +53,9 @@ impl Copies {
             open(&directory, 0o1777)?;
             self.directory = Some(File::open(&directory)?.into());
         }
+        let link = link(private, self.made.len());
         let number = self.made.len().to_string();
-        let (own, link) = (directory.join(&number), directory.join(&number).join("link"));
+        let own = directory.join(&number);
         DirBuilder::new().create(&own)?;
         open(&own, 0o777)?;
         let copy = own.join(NAME);
@@ -90,8 +96,13 @@ fn content(path: &Path, left: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
+/// The link to a copy, below a private directory. They have numbers in the order in which they are made.
+pub(crate) fn link(private: &Path, number: usize) -> PathBuf {
+    private.join(DIRECTORY).join(number.to_string()).join("link")
+}
+
 /// Copies the mount of a link, without attaching it.
-fn clone_link(link: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn clone_link(link: &Path) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     let opened: OwnedFd = File::options().read(true).custom_flags(flags).open(link)?.into();
     let empty = CString::default();

@@ -21,6 +21,7 @@ pub mod foreign;
 pub mod git_config;
 pub mod init;
 pub mod landlock;
+pub mod masks;
 pub mod mount_table;
 pub mod mounts;
 pub mod namespaces;

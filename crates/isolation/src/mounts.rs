@@ -106,7 +106,7 @@ fn hides_file(step: &Step) -> bool {
 }
 
 /// Creates unattached copies of a file with this text that nothing can write to. Their file system lives as long as they do.
-fn files(text: &str, count: usize) -> io::Result<Vec<OwnedFd>> {
+pub(crate) fn files(text: &str, count: usize) -> io::Result<Vec<OwnedFd>> {
     if count == 0 {
         return Ok(Vec::new());
     }
@@ -364,7 +364,7 @@ fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
 }
 
 /// Covers an existing file. A file that has appeared since the sources were opened cannot be covered: an error.
-fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
+pub(crate) fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
     let Ok(target) = path.symlink_metadata() else { return Ok(()) };
     if target.is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY;

@@ -28,8 +28,10 @@ pub struct Handles {
     /// A message tells the init to exit once no other process is left in its namespace.
     pub control: Option<OwnedFd>,
     /// Sockets of the network namespace: one for diagnosis, the listener of the session's proxy, and that of its resolver, as far
-    /// as there are any. Among them are the descriptors of the [copies](crate::git_config).
+    /// as there are any. Among them are the descriptors of the [copies](crate::git_config) and of the [masks](crate::masks).
     pub sockets: Vec<OwnedFd>,
+    /// The table of the mounts, and another for the host: see [`crate::masks`].
+    pub(crate) tables: Option<[File; 2]>,
 }
 
 const MESSAGE_BYTES: usize = 1024;
@@ -130,7 +132,10 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
             .map_err(|error| io::Error::other(format!("{path}: {error}")))
     };
     let entries = kinds.iter().map(open).collect::<io::Result<_>>()?;
-    Ok(Handles { entries, init: wanted.processes.then_some(child), control: None, sockets })
+    // Each reports changes once.
+    let table = || File::open(format!("/proc/{child}/mountinfo")).ok();
+    let tables = table().zip(table()).map(|(own, other)| [own, other]);
+    Ok(Handles { entries, init: wanted.processes.then_some(child), control: None, sockets, tables })
 }
 
 /// Waits until a message or the end of the child is there to be received.

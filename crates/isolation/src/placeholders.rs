@@ -13,13 +13,14 @@ use nix::fcntl::{AtFlags, Flock, FlockArg, OFlag, openat};
 use nix::sys::stat::{Mode, futimens, mkdirat};
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchownat, linkat, unlinkat};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How often a placeholder that another session is removing is looked at again, and the time between.
 const ATTEMPTS: usize = 20;
@@ -27,7 +28,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// The placeholders that a session uses.
 #[derive(Default)]
-pub struct Placeholders(Vec<HeldPlaceholder>);
+pub struct Placeholders(Vec<HeldPlaceholder>, BTreeMap<PathBuf, Directory>);
+
+/// The directory that a placeholder is in: its device, its inode and, since that may be used again, when it was made.
+type Directory = (u64, u64, Option<SystemTime>);
 
 struct HeldPlaceholder {
     path: PathBuf,
@@ -40,7 +44,22 @@ impl Placeholders {
     /// Creates those that are missing. One that cannot be created, or locked, is left out: programs cannot create it either, or
     /// something is there already, which is protected.
     pub fn make(wanted: &[Placeholder]) -> Self {
-        Self(wanted.iter().filter_map(hold).collect())
+        let directories = wanted.iter().filter_map(|wanted| Some((wanted.path.clone(), directory_of(wanted)?)));
+        Self(wanted.iter().filter_map(hold).collect(), directories.collect())
+    }
+
+    /// Creates those again whose directory has been replaced. In a directory that is still there, a program of the machine may be about
+    /// to create a file of the name, or to remove them all.
+    pub fn renew(&mut self, wanted: &[Placeholder]) {
+        for wanted in wanted {
+            let directory = directory_of(wanted);
+            if directory.is_none() || self.1.get(&wanted.path) == directory.as_ref() {
+                continue;
+            }
+            self.0.retain(|held| held.path != wanted.path);
+            self.0.extend(hold(wanted));
+            self.1.extend(directory.map(|directory| (wanted.path.clone(), directory)));
+        }
     }
 
     /// Removes those that no other session uses. Nothing of this one runs any more.
@@ -135,6 +154,11 @@ fn finish(parent: &OwnedFd, placeholder: &OwnedFd) -> nix::Result<()> {
 fn open(parent: &OwnedFd, name: &OsStr, is_file: bool) -> nix::Result<OwnedFd> {
     let kind = if is_file { OFlag::O_NONBLOCK } else { OFlag::O_DIRECTORY };
     openat(parent, name, OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | kind, Mode::empty())
+}
+
+fn directory_of(wanted: &Placeholder) -> Option<Directory> {
+    let found = wanted.path.parent()?.metadata().ok()?;
+    Some((found.dev(), found.ino(), found.created().ok()))
 }
 
 fn parent_of(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {

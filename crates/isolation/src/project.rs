@@ -198,12 +198,15 @@ impl Search {
                 _ => None,
             };
             let is_placed = found.as_ref().is_none_or(|found| is_placeholder(found, text.is_some()));
-            if is_placed {
-                if *missing != WhileMissing::Unprotected && has_placeholders && path.parent().is_some_and(Path::is_dir)
-                {
-                    self.found.placeholders.push(Placeholder { path: path.clone(), text });
-                    self.found.protect.push(path);
+            let is_possible = *missing != WhileMissing::Unprotected && has_placeholders;
+            if is_possible && path.parent().is_some_and(Path::is_dir) {
+                // Also in the place of what will be missing later.
+                self.found.placeholders.push(Placeholder { path: path.clone(), text });
+                if is_placed {
+                    self.found.protect.push(path.clone());
                 }
+            }
+            if is_placed {
                 continue;
             }
             let Ok(path) = path.canonicalize() else { continue };

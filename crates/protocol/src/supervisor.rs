@@ -228,6 +228,9 @@ pub enum Order {
     /// order, then a socket to each shell that has got [`Reenter`](crate::shell::RequestKind::Reenter). Answered by
     /// [`Report::Remounted`] or [`Report::NotRemounted`]. If the old mount is lost without a new one, the supervisor exits.
     Remount,
+    /// Cover what programs of the machine have replaced before anything else begins. Answered by [`Report::Masked`]. If that
+    /// fails, the supervisor exits.
+    Mask,
     /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit. Answered by [`Report::Ended`].
     Shutdown {
         /// Milliseconds until SIGKILL.
@@ -381,6 +384,8 @@ pub enum Report {
         /// The problem: one clause.
         problem: String,
     },
+    /// Answer to [`Order::Mask`].
+    Masked,
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,
 }

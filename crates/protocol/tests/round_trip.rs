@@ -57,10 +57,10 @@ fn problem() -> impl Strategy<Value = LimitProblem> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    use Order::{Continue, Files, Insist, KillShell, Promote, Remount, Rotate, Settled, Thaw, TrapRuns};
+    use Order::{Continue, Files, Insist, KillShell, Mask, Promote, Remount, Rotate, Settled, Thaw, TrapRuns};
     let kill = || (any::<u64>(), any::<u64>(), any::<i32>(), any::<u64>());
     prop_oneof![
-        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw, Remount]),
+        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw, Remount, Mask]),
         (any::<u64>(), text(), any::<bool>()).prop_map(|(fork_key, channel_name, has_workspace)| Order::Confine {
             fork_key,
             channel_name,
@@ -103,7 +103,7 @@ fn report() -> impl Strategy<Value = Report> {
     let asked = select(vec![Asked::No, Asked::Alone, Asked::WithProgram]);
     let status = any::<[Option<i32>; 2]>;
     prop_oneof![
-        select(vec![Report::Ended, Report::Remounted]),
+        select(vec![Report::Ended, Report::Remounted, Report::Masked]),
         text().prop_map(|problem| Report::NotRemounted { problem }),
         of(pid()).prop_map(|init| Report::Confined { init }),
         text().prop_map(|problem| Report::NotConfined { problem }),
@@ -166,7 +166,8 @@ fn number_of_order(order: &Order) -> u8 {
         Order::Freeze { .. } => 17,
         Order::Thaw => 18,
         Order::Remount => 19,
-        Order::Shutdown { .. } => 20,
+        Order::Mask => 20,
+        Order::Shutdown { .. } => 21,
     }
 }
 
@@ -191,7 +192,8 @@ fn number_of_report(report: &Report) -> u8 {
         Report::NotFrozen { .. } => 15,
         Report::Remounted => 16,
         Report::NotRemounted { .. } => 17,
-        Report::Ended => 18,
+        Report::Masked => 18,
+        Report::Ended => 19,
     }
 }
 

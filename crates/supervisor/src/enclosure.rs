@@ -6,6 +6,7 @@ use crate::spawn::Failure;
 use nacre_containment::pid::Pid;
 use nacre_isolation::broker::Policy;
 use nacre_isolation::confined::Confined;
+use nacre_isolation::masks::Masks;
 use nacre_isolation::remount::Problem;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::message;
@@ -103,6 +104,25 @@ impl Enclosure {
         match self {
             Self::Confined(active) if !active.lost => active.confined.remount(mount),
             _ => Err(Problem::Unchanged(io::Error::other("it has no namespaces"))),
+        }
+    }
+
+    /// What reports that something may have to be [covered again](Enclosure::mask_again).
+    pub fn masks(&self) -> Option<&Masks> {
+        match self {
+            Self::Confined(active) if !active.lost => active.confined.masks(),
+            _ => None,
+        }
+    }
+
+    /// Covers what programs of the machine have replaced. Exits if that fails: the host replaces this process, and all that
+    /// it has started.
+    pub fn mask_again(&mut self) {
+        if let Self::Confined(active) = self
+            && !active.lost
+            && active.confined.mask_again().is_err()
+        {
+            std::process::exit(1);
         }
     }
 

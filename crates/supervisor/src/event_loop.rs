@@ -6,6 +6,7 @@ use crate::ordered_kill::{OrderedKill, Target};
 use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Program};
 use crate::reap::reap_unless_ordered;
+use nacre_isolation::masks::Masks;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::{Order, Report, Role, Setup};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -36,6 +37,9 @@ pub fn run(setting: Setting, setup: &Setup) -> ! {
         if wake.children {
             while let Ok(Some(_)) = setting.children.read_signal() {}
             is_reaped = false;
+        }
+        if wake.unmasked {
+            table.mask_again();
         }
         let mut orders = if wake.order { MAX_ORDERS } else { 0 };
         while orders > 0 {
@@ -185,6 +189,12 @@ fn execute(
             kills.iter().filter_map(OrderedKill::process).for_each(|key| table.spare_from_freeze(key));
         }
         Order::Thaw => table.thaw(),
+        Order::Mask => {
+            if table.masks().is_some_and(Masks::are_disturbed) {
+                table.mask_again();
+            }
+            setting.report(&Report::Masked);
+        }
         Order::Remount => setting.report(&table.remount(descriptors)),
         Order::Shutdown { .. } => {}
     }
@@ -196,6 +206,8 @@ struct Wake {
     host_gone: bool,
     /// Whether a group may have become empty.
     emptied: bool,
+    /// Whether something may have to be masked again.
+    unmasked: bool,
     /// Whether, for each kill, a process that it watches has ended.
     kills: Vec<bool>,
 }
@@ -209,6 +221,9 @@ fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake 
     let fixed = fds.len();
     fds.extend(table.watched_groups().map(|fd| PollFd::new(fd, PollFlags::POLLPRI)));
     let groups = fds.len();
+    let masks = table.masks();
+    fds.extend(masks.into_iter().flat_map(Masks::watched));
+    let masked = fds.len();
     let watched = kills.iter().flat_map(OrderedKill::watched);
     fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
     // Rounded up: a timer that fires early would only cause another look.
@@ -219,16 +234,24 @@ fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake 
         .min()
         .map_or(PollTimeout::NONE, |longest| PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     if poll(&mut fds, timeout).is_err() {
-        return Wake { order: false, children: true, host_gone: false, emptied: false, kills: Vec::new() };
+        return Wake {
+            order: false,
+            children: true,
+            host_gone: false,
+            emptied: false,
+            unmasked: false,
+            kills: Vec::new(),
+        };
     }
     let any = |fd: &PollFd| fd.any().unwrap_or(false);
-    let mut watched = fds[groups..].iter();
+    let mut watched = fds[masked..].iter();
     let kills = kills.iter().map(|kill| watched.by_ref().take(kill.watched().len()).filter(|fd| any(fd)).count() > 0);
     Wake {
         order: any(&fds[0]),
         children: any(&fds[1]),
         host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]),
         emptied: fds[fixed..groups].iter().any(any),
+        unmasked: fds[groups..masked].iter().any(any),
         kills: kills.collect(),
     }
 }

@@ -18,6 +18,7 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_containment::tree::{MARK, Tree};
+use nacre_isolation::masks::Masks;
 use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Role, Setup, StartStep};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -104,6 +105,16 @@ impl ProcessTable {
     /// Starts the broker if it is not running; see [`Enclosure::ensure_broker`].
     pub fn ensure_broker(&mut self) {
         self.enclosure.ensure_broker();
+    }
+
+    /// See [`Enclosure::masks`].
+    pub fn masks(&self) -> Option<&Masks> {
+        self.enclosure.masks()
+    }
+
+    /// See [`Enclosure::mask_again`].
+    pub fn mask_again(&mut self) {
+        self.enclosure.mask_again();
     }
 
     /// Starts a files helper. Under a failed confinement there is none: the socket closes.

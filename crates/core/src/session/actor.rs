@@ -34,7 +34,10 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+/// How long the supervisor may take. It takes some milliseconds, unless a file system does not respond.
+const MASKING: Duration = Duration::from_secs(2);
 
 /// Runs a session until it is closed or every handle is dropped.
 pub(super) async fn run(config: SessionConfig, fate: Fate, mut mailbox: Mailbox<Message>) {
@@ -49,6 +52,7 @@ pub(super) async fn run(config: SessionConfig, fate: Fate, mut mailbox: Mailbox<
     let mut has_answered = false;
     while session.state.shell != Shell::Closed {
         session.check_output();
+        session.await_masks().await;
         session.step_all();
         if session.state.shell == Shell::Closed {
             break;
@@ -250,6 +254,33 @@ impl Session {
         }
         self.foreground.expect_stall(&mut self.cx, self.state.queue.len());
         self.foreground.drain_leftover();
+    }
+
+    /// Waits if a file that the rules protect may have been replaced. A supervisor that does not answer is killed, and the session
+    /// starts again.
+    pub(super) async fn await_masks(&mut self) {
+        if !self.supervision.is_connected() || !self.enclosure.asks_for_masks() {
+            return;
+        }
+        self.supervision.ask(&mut self.cx, &Order::Mask);
+        let mut give_up = Instant::now() + MASKING;
+        let mut is_killed = false;
+        while self.enclosure.awaits_masks() {
+            match timeout_at(give_up, self.supervision.report()).await {
+                Ok(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
+                Ok(None) => {
+                    self.await_shells_end().await;
+                    self.supervisor_gone();
+                    // No program runs any more.
+                    break;
+                }
+                Err(_) if is_killed => break,
+                Err(_) => {
+                    let _ = self.supervision.pid().map(|pid| signal::send_to_child(pid, libc::SIGKILL));
+                    (give_up, is_killed) = (give_up + MASKING, true);
+                }
+            }
+        }
     }
 
     /// Whether this hold is in effect, and the session does not end.

@@ -235,6 +235,7 @@ impl Session {
                 self.holds.remount.end(Ok(()));
             }
             Report::NotRemounted { problem } => self.holds.remount.end(Err(not_remounted(&self.cx, &problem))),
+            Report::Masked => self.enclosure.masked(),
             Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
                 self.process_report(report);
             }

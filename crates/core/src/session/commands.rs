@@ -59,7 +59,8 @@ impl Session {
     /// The shell does not wake it either, unless it owes a fork: a lent shell answers its caller. If it dies, the supervisor
     /// reports that.
     pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>, has_answered: bool) {
-        let is_ready = self.state.is_ready() && self.foreground.knows_spared();
+        let is_ready =
+            self.state.is_ready() && self.foreground.knows_spared() && !self.foreground.deliveries.are_pending();
         let lent = self.shell.channel().filter(|_| is_ready).cloned();
         let dozes = has_answered && lent.is_some();
         let is_silent = lent.is_some() && !self.awaits_fork_from(Source::Shell);
@@ -81,6 +82,7 @@ impl Session {
             pace: Arc::clone(&self.foreground.pace),
             pipes: self.foreground.spare_pipes.take(),
             denials: self.enclosure.denials(),
+            disturbance: self.enclosure.disturbance(),
             configs: self.enclosure.configs(),
             is_whole: !self.state.restarted && !self.engine.recovery.has_lost(),
         }
@@ -192,7 +194,7 @@ impl Session {
     pub(super) fn not_sent(&mut self, ticket: Ticket, request: ExecRequest, error: Error) {
         self.calls.answered(request.id);
         show_end(&self.cx, request.id, &Outcome { cwd: self.cx.cwd.clone(), ..Outcome::default() }, [0; 2]);
-        request.sink.finished(Err(error));
+        self.foreground.deliveries.deliver(request.sink, Err(error));
         self.cx.events.push_back(Event::Refused(ticket));
     }
 
@@ -555,7 +557,7 @@ impl Session {
         if end == End::Refused {
             let refused = self.foreground.take_refused();
             let error = self.refused(refused, request.cwd.as_deref(), "command");
-            return request.sink.finished(Err(error));
+            return self.foreground.deliveries.deliver(request.sink, Err(error));
         }
         let ended_session = self.ends_session(end, kill);
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
@@ -570,23 +572,23 @@ impl Session {
             _ => Ok(outcome),
         };
         match configs {
-            Some(configs) => self.write_back(&configs, request.sink, result),
-            None => request.sink.finished(result),
+            Some(configs) => self.write_back(configs, request.sink, result),
+            None => self.foreground.deliveries.deliver(request.sink, result),
         }
     }
 
     /// Gives the machine's config files of git what a command has changed in the session's, and then its result.
-    fn write_back(&self, configs: &Arc<GitConfigs>, sink: SureSink, mut result: Result<Outcome, Error>) {
-        let (configs, feed, id) = (Arc::clone(configs), Arc::clone(&self.cx.config.feed), self.cx.config.id.clone());
+    fn write_back(&mut self, configs: Arc<GitConfigs>, sink: SureSink, mut result: Result<Outcome, Error>) {
+        let (feed, id) = (Arc::clone(&self.cx.config.feed), self.cx.config.id.clone());
         // A file may be on a disk that does not respond.
-        tokio::task::spawn_blocking(move || {
+        self.foreground.deliveries.deliver_after(sink, move || {
             let withheld = configs.write_back();
             withheld.iter().for_each(|key| feed.push(&id, What::Withheld { key: key.clone() }));
             match &mut result {
                 Ok(outcome) => outcome.withheld = withheld,
                 Err(error) => error.outcome.iter_mut().for_each(|outcome| outcome.withheld.clone_from(&withheld)),
             }
-            sink.finished(result);
+            result
         });
     }
 
@@ -700,10 +702,16 @@ impl Session {
                     ..Outcome::default()
                 };
                 show_end(&self.cx, request.id, &never_ran, [0; 2]);
-                request.sink.finished(match (answer, error) {
-                    (Answer::Refused(Refusal::Cancelled | Refusal::TimedOut), _) => Ok(never_ran),
-                    (_, error) => Err(error.unwrap_or_else(|| self.cx.ended_error())),
-                });
+                match (answer, error) {
+                    // It has not waited for its turn.
+                    (Answer::Refused(Refusal::Cancelled | Refusal::TimedOut), _) => {
+                        request.sink.finished(Ok(never_ran));
+                    }
+                    (_, error) => {
+                        let error = error.unwrap_or_else(|| self.cx.ended_error());
+                        self.foreground.deliveries.deliver(request.sink, Err(error));
+                    }
+                }
             }
             Call::Start(request) => {
                 request.refuse(error.unwrap_or_else(|| self.cx.ended_error()));

@@ -18,6 +18,7 @@ use crate::supervisor::PidHold;
 use crate::sys;
 use nacre_containment::pid::Pid;
 use nacre_isolation::git_config::GitConfigs;
+use nacre_isolation::masks::Disturbance;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Order;
 use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname};
@@ -42,6 +43,10 @@ pub(super) struct Enclosure {
     looks: Arc<Looks>,
     /// Its copies of git's config files.
     configs: Option<Arc<GitConfigs>>,
+    /// What programs of the machine have replaced.
+    disturbance: Option<Arc<Disturbance>>,
+    /// The supervisor has to report that it has covered that.
+    awaits_masks: bool,
     /// What has appeared in its projects.
     looking: Option<Looking>,
     /// Why the session cannot be confined.
@@ -68,6 +73,29 @@ impl Enclosure {
     /// Its copies of git's config files.
     pub(super) fn configs(&self) -> Option<Arc<GitConfigs>> {
         self.configs.clone()
+    }
+
+    /// What programs of the machine have replaced.
+    pub(super) fn disturbance(&self) -> Option<Arc<Disturbance>> {
+        self.disturbance.clone()
+    }
+
+    /// Whether the supervisor has to cover something again, which it is then asked to do.
+    pub(super) fn asks_for_masks(&mut self) -> bool {
+        let Some(disturbance) = self.disturbance.as_ref().filter(|disturbance| disturbance.is_seen()) else {
+            return false;
+        };
+        disturbance.asked();
+        self.awaits_masks = true;
+        true
+    }
+
+    pub(super) fn awaits_masks(&self) -> bool {
+        self.awaits_masks
+    }
+
+    pub(super) fn masked(&mut self) {
+        self.awaits_masks = false;
     }
 
     /// What has appeared in its projects.
@@ -153,6 +181,7 @@ impl Enclosure {
     pub(super) fn confined(&mut self, cx: &Context, init: Option<Pid>, mut sockets: Vec<OwnedFd>) {
         tracing::debug!(log = cx.config.log.id(), session = %cx.config.id, ?init, "the session is confined");
         self.inside = init.map(Inside::new);
+        self.disturbance = Disturbance::take(&mut sockets).map(Arc::new);
         self.configs = GitConfigs::take(&mut sockets).map(Arc::new);
         let files = self.isolated.as_ref().and_then(|isolated| isolated.confinement.filesystem.as_ref());
         self.looking = files.and_then(|files| Looking::new(&files.project));

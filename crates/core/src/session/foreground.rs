@@ -1,5 +1,6 @@
 //! The foreground: the running command, the kill ladder that ends it, and what ended commands left in their pipes.
 
+use super::deliveries::Deliveries;
 use super::loan::{Answered, Sent};
 use super::pace::{self, Pace};
 use super::rest::Rest;
@@ -8,7 +9,7 @@ use super::spare_pipes::SparePipes;
 use super::stdin;
 use super::stdin::StdinEnd;
 use super::streams::OutputPipes;
-use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink};
+use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink, SureSink};
 use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
@@ -50,6 +51,8 @@ pub(super) struct Foreground {
     pub detaching: Option<DetachRequest>,
     /// The end of the command, while the rest of its output is awaited.
     pub rest: Option<Rest>,
+    /// The results of commands that have ended.
+    pub deliveries: Deliveries,
     pub pace: Arc<Pace>,
     pub spare_pipes: SparePipes,
 }
@@ -377,15 +380,15 @@ impl ForegroundCommand {
         self.capture.log_to(log);
     }
 
-    /// Answers its caller with the result so far. Later output is only logged.
-    pub(super) fn answer(&mut self, mut outcome: Outcome) {
+    /// Its caller and the result so far. Later output is only logged.
+    pub(super) fn answer(&mut self, mut outcome: Outcome) -> (SureSink, Outcome) {
         let mut sink = self.request.sink.take();
         self.capture.report(&mut outcome, &mut sink);
         // The limit of the output ends with the call.
         outcome.output_limited = false;
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
-        sink.finished(Ok(outcome));
+        (sink, outcome)
     }
 
     /// Records its end. `forked`: its processes may hold the pipes.

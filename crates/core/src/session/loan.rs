@@ -11,6 +11,7 @@ use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::{Channel, Received};
 use nacre_isolation::git_config::GitConfigs;
+use nacre_isolation::masks::Disturbance;
 use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
 use std::ffi::OsString;
 use std::io;
@@ -28,6 +29,8 @@ pub(super) struct Loan {
     pub pipes: Option<OutputPipes>,
     /// The denials of the session's proxy.
     pub denials: Option<Denials>,
+    /// What programs of the machine have replaced.
+    pub disturbance: Option<Arc<Disturbance>>,
     /// Its copies of git's config files.
     pub configs: Option<Arc<GitConfigs>>,
     /// Whether the session adds nothing to the next result.

@@ -126,9 +126,10 @@ impl Letter for Message {
     type Answer = Outcome;
 
     fn send_with(&mut self, loan: Loan) -> Option<Expected> {
-        // Only the session can open a terminal.
+        // Only the session can open a terminal, and wait until the supervisor has covered what was replaced.
         if let Self::Exec { request, sent, after: None } = self
             && request.terminal.is_none()
+            && !loan.disturbance.as_ref().is_some_and(|disturbance| disturbance.is_seen())
         {
             // If the command cannot be sent, the session tries again and then refuses it.
             *sent = loan.send(request, None).ok().map(Box::new);

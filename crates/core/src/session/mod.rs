@@ -12,6 +12,7 @@ mod commands;
 mod config;
 mod confinement;
 mod context;
+mod deliveries;
 mod engine;
 mod fate;
 mod files;

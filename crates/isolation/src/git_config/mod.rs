@@ -53,7 +53,7 @@ pub(crate) struct Made {
     pub path: PathBuf,
     /// What both had then.
     pub text: Vec<u8>,
-    /// The copy's own.
+    /// The copy's own. `None` if there is none.
     pub stamp: Option<Stamp>,
 }
 
@@ -108,7 +108,7 @@ impl GitConfigs {
         let seen = made.iter().map(|made| made.stamp).collect();
         // A link may lead to a file of another name.
         let base = |path: &Path, text: &[u8]| path.ends_with(NAME).then(|| values(text)).flatten();
-        let own = |Made { path, text, .. }: Made| Own { base: base(&path, &text), path };
+        let own = |Made { path, text, stamp }: Made| Own { base: stamp.and_then(|_| base(&path, &text)), path };
         Some(Self { directory, configs: Mutex::new(made.into_iter().map(own).collect()), seen: Mutex::new(seen) })
     }
 

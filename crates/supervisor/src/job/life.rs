@@ -19,6 +19,7 @@ use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::rest::{RestWait, Writers};
 use nacre_isolation::confined::Confined;
+use nacre_isolation::masks::Masks;
 use nacre_isolation::temporary;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::job::{Answer, JobRefusal, JobRequest};
@@ -217,8 +218,11 @@ fn remove_group(group: &Group) {
 impl Job {
     fn watch(mut self, signals: &SignalFd) -> ! {
         loop {
-            let arrived = self.wait(signals);
+            let (arrived, is_unmasked) = self.wait(signals);
             self.limits.restore();
+            if is_unmasked && self.confined.as_mut().is_some_and(|confined| confined.mask_again().is_err()) {
+                self.end(Reason::Cancelled, Some(Duration::ZERO));
+            }
             self.look_at_disk();
             // First: a command that has ended by itself was not ended by a signal or a timeout that is due now.
             let childless = self.reap();
@@ -284,9 +288,13 @@ impl Job {
     }
 
     /// Waits until there is something to do. Returns the signals, which are taken before the children are looked at: the
-    /// SIGCHLD of a child that ends later is still there for the next wait.
-    fn wait(&self, signals: &SignalFd) -> Vec<siginfo> {
+    /// SIGCHLD of a child that ends later is still there for the next wait. Also returns whether something may have to be masked
+    /// again.
+    fn wait(&self, signals: &SignalFd) -> (Vec<siginfo>, bool) {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
+        let masks = self.confined.as_ref().and_then(Confined::masks);
+        fds.extend(masks.into_iter().flat_map(Masks::watched));
+        let masked = fds.len();
         let ladder = self.killing.as_ref().map(|(_, ladder)| ladder);
         let watched = ladder.map(Ladder::watched).unwrap_or_default();
         fds.extend(watched.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
@@ -296,7 +304,8 @@ impl Job {
         let longest =
             [Some(DISK_LOOK), until_timeout, next_look, next_rest].into_iter().flatten().min().unwrap_or(DISK_LOOK);
         let _ = poll(&mut fds, PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
-        std::iter::from_fn(|| signals.read_signal().ok().flatten()).collect()
+        let is_unmasked = fds[1..masked].iter().any(|fd| fd.any().unwrap_or(false));
+        (std::iter::from_fn(|| signals.read_signal().ok().flatten()).collect(), is_unmasked)
     }
 
     /// Reaps every ended child. True if no child is left.

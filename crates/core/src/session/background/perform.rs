@@ -565,7 +565,8 @@ impl Session {
         self.show_detach(&mut command, &process.id, &denials);
         let outcome = Outcome { cwd: self.cx.cwd.clone(), denials, ..Outcome::default() };
         if ends_call {
-            command.answer(outcome.clone());
+            let (sink, outcome) = command.answer(outcome.clone());
+            self.foreground.deliveries.deliver(sink, Ok(outcome));
         }
         tokio::spawn(carry_on(command, process, report, end, outcome));
         let command = (!self.engine.plain.is_engine()).then_some(number);
