@@ -66,6 +66,9 @@ struct message {
 
 extern int channel;
 
+/* The id of the last received command. */
+extern uint64_t command_id;
+
 void adopt_channel(int fd);
 /* Whether nothing since the last look can have changed the channel's descriptor or the limits of this process: only
  * builtins do, and a command that is proven to keep the state ran none of those. Neither is looked at then. */
@@ -78,6 +81,11 @@ void send_reply_bytes(struct reply *reply, const char *text, size_t length);
 /* Waits for the next request, with descriptors 0 to 2 closed. */
 void receive(struct message *message);
 void release_payload(struct message *message);
+
+/* Whether a trap has run between commands since the last call. */
+int take_idle_trap(void);
+
+/* ---- descriptors.c ---- */
 
 /* Moves a descriptor above the numbers that scripts use. */
 int move_high(int fd);
@@ -125,8 +133,14 @@ enum { OWN_LEVEL = 1 };
 
 struct outcome run_command(char *text, uint32_t length, uint32_t flags);
 
-/* Makes the last command of a background process run as a child if a trap is set. */
+/* ---- in_place.c ---- */
+
+/* Lets the last simple command of this one replace the shell. */
+void run_in_place(COMMAND *command);
+
+/* Makes it run as a child if a trap is set. */
 void keep_shell_for_traps(void);
+void forget_in_place(void);
 
 /* ---- ends.c ---- */
 
@@ -162,14 +176,6 @@ int is_all_unwound(void);
 
 /* Returns bash to the state at the command's start. Returns 1 if bash had dropped frames without unwinding them. */
 int unwind(void);
-
-/* ---- main.c ---- */
-
-/* The id of the last received command. */
-extern uint64_t command_id;
-
-/* Notifies the host that the EXIT trap is about to run. */
-void announce_exit_trap(void);
 
 /* ---- scope.c ---- */
 
@@ -267,9 +273,6 @@ void begin_proof(uint32_t flags);
 void prove(const COMMAND *command);
 void disprove(void);
 int state_is_kept(const struct outcome *outcome);
-
-/* To be called if a trap ran between commands. */
-void note_idle_trap(void);
 
 /* ---- name.c ---- */
 

@@ -24,17 +24,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Above the numbers that scripts use, and apart from those that bash uses, which are 255 and from 63 down. */
-enum { HIGH = 240, HIGH_WHEN_FEW = 10, LOWEST = 3 };
-
 enum { CHANNEL_LOST = 120 };
 
 int channel = -1;
+uint64_t command_id;
 static ino_t channel_inode;
 static struct sockaddr_un listener = {.sun_family = AF_UNIX};
 static socklen_t listener_length;
 
-static int is_untouched;
+static int is_untouched, idle_trap_ran;
 
 /* A command has set a limit that is too low for the streams of the next one. */
 static int limit_is_low;
@@ -47,17 +45,6 @@ static union {
   struct request request;
   char bytes[sizeof(struct request) + LONGEST_PAYLOAD + 1];
 } incoming;
-
-int move_high(int fd) {
-  static const int lowest[] = {HIGH, HIGH_WHEN_FEW, LOWEST};
-  for (size_t i = 0; i < sizeof lowest / sizeof *lowest; i++) {
-    int moved = fcntl(fd, F_DUPFD_CLOEXEC, lowest[i]);
-    if (moved < 0) continue;
-    close(fd);
-    return moved;
-  }
-  return fd;
-}
 
 void adopt_channel(int fd) {
   struct stat status;
@@ -112,18 +99,6 @@ void send_reply_bytes(struct reply *reply, const char *text, size_t length) {
   if (!write_reply(reply, text)) _exit(CHANNEL_LOST);
 }
 
-void close_streams(void) {
-#ifdef SYS_close_range
-  if (syscall(SYS_close_range, 0, 2, 0) == 0) return;
-#endif
-  for (int fd = 0; fd <= 2; fd++) close(fd);
-}
-
-void open_null_streams(void) {
-  close_streams();
-  if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1) (void)!dup(0);
-}
-
 /* The host has died. A supervisor that a command has stopped is resumed, so that it can notice too. */
 static void end_of_channel(void) {
   if (!is_background) kill(getppid(), SIGCONT);
@@ -134,6 +109,12 @@ static void end_of_channel(void) {
 static int has_idle_trap(void) {
   int first = first_pending_trap();
   return first >= 0 && first != SIGCHLD;
+}
+
+int take_idle_trap(void) {
+  int ran = idle_trap_ran;
+  idle_trap_ran = 0;
+  return ran;
 }
 
 /* Handles a signal between commands: the user's traps run, without streams. Nothing else can be interrupted. */
@@ -149,7 +130,7 @@ static void serve_signals(void) {
   is_untouched = 0;
   trapped_signal_received = 0;
   give_up_standby_name();
-  note_idle_trap();
+  idle_trap_ran = 1;
   open_null_streams();
   mark_base();
   if (sigsetjmp(top_level, 0) == 0) {

@@ -71,6 +71,12 @@ static char *exit_trap_text(void) {
   return copy_of(text);
 }
 
+/* Notifies the host that the trap is about to run. */
+static void announce_exit_trap(void) {
+  struct reply ending = {.kind = ENDING, .id = command_id, .pid = own_pid};
+  if (!is_background) send_reply(&ending, "");
+}
+
 /* Runs the trap, which remains set unless it removes itself. */
 static int run_exit_trap_once(void) {
   announce_exit_trap();

@@ -15,7 +15,6 @@
 
 enum { REFUSED_STATUS = 126 };
 
-uint64_t command_id;
 static pid_t supervisor;
 
 /* ---- Requests ---- */
@@ -125,11 +124,6 @@ static void run(struct message *message) {
   note_untouched(outcome.flags & STATE_KEPT);
   outcome.flags |= living_forks();
   report(request.id, &outcome);
-}
-
-void announce_exit_trap(void) {
-  struct reply ending = {.kind = ENDING, .id = command_id, .pid = own_pid};
-  if (!is_background) send_reply(&ending, "");
 }
 
 /* As the first shell, which the supervisor makes so. The standby must not: it keeps the state. */

@@ -9,11 +9,7 @@
 
 #include <string.h>
 
-static int kept, words_are_literal, idle_trap_ran;
-
-void note_idle_trap(void) {
-  idle_trap_ran = 1;
-}
+static int kept, words_are_literal;
 
 static int is_one_of(const char *name, const char *const *names) {
   for (; *names; names++) {
@@ -166,9 +162,9 @@ static int options_change_state(void) {
 
 void begin_proof(uint32_t flags) {
   words_are_literal = (flags & ARGV) != 0;
-  kept = !(flags & ENGINE) && !is_background && !idle_trap_ran && scope_keeps_state() && !options_change_state() &&
+  int is_changed = take_idle_trap();
+  kept = !(flags & ENGINE) && !is_background && !is_changed && scope_keeps_state() && !options_change_state() &&
          !traps_are_set();
-  idle_trap_ran = 0;
 }
 
 void prove(const COMMAND *command) {
