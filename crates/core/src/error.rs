@@ -171,7 +171,7 @@ impl Error {
         )
     }
 
-    /// The error for a session that cannot do what its start needs.
+    /// The error for a start that cannot do what it needs.
     pub fn cannot(doing: &str, error: &io::Error) -> Self {
         Self::new(Code::SpawnFailed, format!("cannot {doing}: {error}"))
     }

@@ -72,12 +72,9 @@ pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, asking: Option<Aski
         });
         Ok(listener.map(Arc::new))
     });
-    let listener = listener.map_err(|error| {
-        Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}"))
-    })?;
-    let denials = Denials::new(asking).map_err(|error| {
-        Error::new(Code::SpawnFailed, format!("cannot open a socket for the session's proxy: {error}"))
-    })?;
+    let listener = listener.map_err(|error| Error::cannot("open a port for the session's proxy", &error))?;
+    let denials =
+        Denials::new(asking).map_err(|error| Error::cannot("open a socket for the session's proxy", &error))?;
     Ok(Some(Proxied { policy: Policy::new(hosts, denials), listener }))
 }
 

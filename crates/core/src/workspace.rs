@@ -677,8 +677,7 @@ fn start_keeper(supervisor: &Path) -> Result<(Child, OwnedFd), Error> {
     let mut command = crate::supervisor::program(supervisor);
     command.arg("--workspace").arg(std::process::id().to_string());
     let started = command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let process = started
-        .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot run {}: {error}", supervisor.display())))?;
+    let process = started.map_err(|error| Error::cannot(&format!("run {}", supervisor.display()), &error))?;
     Ok((process, ours))
 }
 

@@ -37,9 +37,8 @@ impl Copies {
     pub fn make(&mut self, real: &Path, file: &Path, private: &Path) -> io::Result<Option<OwnedFd>> {
         let directory = private.join(DIRECTORY);
         // A mount can show it at two places.
-        if let Some(number) = self.made.iter().position(|made| made.path == real) {
-            let is_copied = self.made.get(number).is_some_and(|made| made.stamp.is_some());
-            return if is_copied { clone_link(&link(private, number)).map(Some) } else { Ok(None) };
+        if let Some((number, made)) = self.made.iter().enumerate().find(|(_, made)| made.path == real) {
+            return made.stamp.as_ref().map(|_| clone_link(&link(private, number))).transpose();
         }
         let Some(text) = content(file, MAX_TOTAL - self.bytes)? else {
             // It has a number all the same.
@@ -53,15 +52,14 @@ impl Copies {
             open(&directory, 0o1777)?;
             self.directory = Some(File::open(&directory)?.into());
         }
-        let link = link(private, self.made.len());
-        let number = self.made.len().to_string();
-        let own = directory.join(&number);
+        let number = self.made.len();
+        let (own, link) = (place(private, number), link(private, number));
         DirBuilder::new().create(&own)?;
         open(&own, 0o777)?;
         let copy = own.join(NAME);
         fs::write(&copy, &text)?;
         open(&copy, 0o666)?;
-        symlink(Path::new(PRIVATE_TMP).join(DIRECTORY).join(number).join(NAME), &link)?;
+        symlink(place(Path::new(PRIVATE_TMP), number).join(NAME), &link)?;
         self.bytes += text.len() as u64;
         let stamp = nix::sys::stat::lstat(&copy).ok().as_ref().map(stamp_of);
         self.made.push(Made { path: real.to_path_buf(), text, stamp });
@@ -96,9 +94,14 @@ fn content(path: &Path, left: u64) -> io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
-/// The link to a copy, below a private directory. They have numbers in the order in which they are made.
+/// The directory of a copy, below a private directory. They have numbers in the order in which they are made.
+fn place(private: &Path, number: usize) -> PathBuf {
+    private.join(DIRECTORY).join(number.to_string())
+}
+
+/// The link to a copy; see [`place`].
 pub(crate) fn link(private: &Path, number: usize) -> PathBuf {
-    private.join(DIRECTORY).join(number.to_string()).join("link")
+    place(private, number).join("link")
 }
 
 /// Copies the mount of a link, without attaching it.

@@ -70,13 +70,12 @@ impl Masks {
 
     /// What has to be watched.
     pub fn watched(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let mounts = [PollFd::new(self.mounts.as_fd(), PollFlags::POLLPRI)];
-        mounts.into_iter().chain(self.changes.iter().map(|changes| PollFd::new(changes.as_fd(), PollFlags::POLLIN)))
+        watched(&self.mounts, self.changes.as_ref())
     }
 
     /// Whether something may have to be covered again.
     pub fn are_disturbed(&self) -> bool {
-        poll(&mut self.watched().collect::<Vec<_>>(), PollTimeout::ZERO).is_ok_and(|count| count > 0)
+        reports(self.watched())
     }
 
     /// Covers what is not covered, in a short-lived child.
@@ -200,6 +199,17 @@ fn masks_of(confinement: &Confinement) -> Vec<Mask> {
     view(confinement).steps.into_iter().filter_map(mask).collect()
 }
 
+/// What reports that something was replaced: the table of the mounts, and the changes of files.
+fn watched<'a>(mounts: &'a impl AsFd, changes: Option<&'a impl AsFd>) -> impl Iterator<Item = PollFd<'a>> {
+    let mounts = [PollFd::new(mounts.as_fd(), PollFlags::POLLPRI)];
+    mounts.into_iter().chain(changes.map(|changes| PollFd::new(changes.as_fd(), PollFlags::POLLIN)))
+}
+
+/// Whether one of them does. Does not block.
+fn reports<'a>(watched: impl Iterator<Item = PollFd<'a>>) -> bool {
+    poll(&mut watched.collect::<Vec<_>>(), PollTimeout::ZERO).is_ok_and(|count| count > 0)
+}
+
 /// How many bytes of events wait.
 fn pending(changes: &Inotify) -> usize {
     let mut bytes: libc::c_int = 0;
@@ -241,10 +251,8 @@ impl Disturbance {
 
     /// Whether a mask may be gone, and the supervisor has to look before anything begins. Does not block.
     pub fn is_seen(&self) -> bool {
-        let mut watched = vec![PollFd::new(self.mounts.as_fd(), PollFlags::POLLPRI)];
-        watched.extend(self.changes.iter().map(|changes| PollFd::new(changes.as_fd(), PollFlags::POLLIN)));
         // A change of the mounts is reported once.
-        if poll(&mut watched, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
+        if reports(watched(&self.mounts, self.changes.as_ref())) {
             self.is_due.store(true, Ordering::Relaxed);
         }
         self.is_due.load(Ordering::Relaxed)

@@ -200,6 +200,7 @@ fn execute(
     }
 }
 
+#[derive(Default)]
 struct Wake {
     order: bool,
     children: bool,
@@ -234,14 +235,7 @@ fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake 
         .min()
         .map_or(PollTimeout::NONE, |longest| PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     if poll(&mut fds, timeout).is_err() {
-        return Wake {
-            order: false,
-            children: true,
-            host_gone: false,
-            emptied: false,
-            unmasked: false,
-            kills: Vec::new(),
-        };
+        return Wake { children: true, ..Wake::default() };
     }
     let any = |fd: &PollFd| fd.any().unwrap_or(false);
     let mut watched = fds[masked..].iter();

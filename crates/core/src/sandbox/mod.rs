@@ -545,7 +545,7 @@ fn questions(feed: Arc<Feed>, on_question: OnQuestion) -> Questions {
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {
-    Error::new(Code::SpawnFailed, format!("cannot start the engine: {error}"))
+    Error::cannot("start the engine", error)
 }
 
 impl Sessions {

@@ -1,8 +1,8 @@
 //! One session: a persistent shell, a queue of foreground commands, background processes, and the actor that owns them.
 //!
 //! A session shares nothing. Its actor owns everything and receives messages from [`Handle`]s. Each part of a session owns its
-//! state; what needs several parts is an `impl Session`, and stands in `actor`, `arrivals`, `startup`, `commands`, `processes` or
-//! `plain`.
+//! state; what needs several parts is an `impl Session`, and stands in `actor`, `arrivals`, `startup`, `commands`, `background::perform`
+//! or `plain`.
 
 mod actor;
 mod arrivals;

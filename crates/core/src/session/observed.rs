@@ -1,7 +1,7 @@
 //! What observers learn of the running command: its output from time to time, and its end.
 
 use super::context::Context;
-use super::foreground::Foreground;
+use super::foreground::{Foreground, ForegroundCommand};
 use super::timers::Timer;
 use crate::exec::Outcome;
 use crate::feed::{CommandEnd, MOST_OUTPUT, What};
@@ -21,12 +21,17 @@ impl Foreground {
 
     /// Reports the output of the running command since the last report.
     pub(super) fn show_output(&mut self, cx: &Context) {
-        let Some((id, total, newest)) = self.command().map(|command| command.unseen_output()) else {
-            return;
-        };
-        if newest.iter().any(|bytes| !bytes.is_empty()) {
-            cx.happens(What::CommandOutput { id, total, newest });
+        if let Some(command) = self.command() {
+            show_unseen(cx, command);
         }
+    }
+}
+
+/// Reports the output of a command since the last report.
+pub(super) fn show_unseen(cx: &Context, command: &mut ForegroundCommand) {
+    let (id, total, newest) = command.unseen_output();
+    if newest.iter().any(|bytes| !bytes.is_empty()) {
+        cx.happens(What::CommandOutput { id, total, newest });
     }
 }
 

@@ -97,7 +97,7 @@ impl Session {
         let started = null_streams()
             .and_then(|streams| self.start_plain(plain_script::arguments(), &script, streams, Purpose::FirstState));
         if let Err(error) = started {
-            self.fail(Error::new(Code::SpawnFailed, format!("cannot set the shell up: {error}")));
+            self.fail(Error::cannot("set the shell up", &error));
         }
     }
 
@@ -109,7 +109,7 @@ impl Session {
         let asked = null_streams()
             .and_then(|streams| self.start_plain(plain_script::version_arguments(), b"", streams, Purpose::Version));
         if let Err(error) = asked {
-            self.fail(Error::new(Code::SpawnFailed, format!("cannot ask the shell for its version: {error}")));
+            self.fail(Error::cannot("ask the shell for its version", &error));
         }
     }
 

@@ -14,6 +14,7 @@ use crate::session::calls::Call;
 use crate::session::commands::no_fork;
 use crate::session::foreground::{ForegroundCommand, Refused};
 use crate::session::internal::Internal;
+use crate::session::observed::show_unseen;
 use crate::session::plain::first_letter;
 use crate::session::stdin::{self, StdinEnd};
 use crate::session::streams::{Streams, env_of, text_of};
@@ -578,10 +579,7 @@ impl Session {
     /// Reports that a command has become a process, and before that what was not reported.
     fn show_detach(&mut self, command: &mut ForegroundCommand, process: &str, denials: &[String]) {
         if self.cx.config.feed.is_watched() {
-            let (id, total, newest) = command.unseen_output();
-            if newest.iter().any(|bytes| !bytes.is_empty()) {
-                self.cx.happens(What::CommandOutput { id, total, newest });
-            }
+            show_unseen(&self.cx, command);
         }
         denials.iter().for_each(|target| self.cx.happens(What::Denied { target: target.clone() }));
         self.cx.happens(What::CommandDetached { id: command.request().id, process: process.into() });
