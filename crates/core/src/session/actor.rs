@@ -20,6 +20,7 @@ use super::shell_link::ShellLink;
 use super::standby::Standbys;
 use super::supervision::Supervision;
 use super::timers::{Timer, Timers};
+use crate::capabilities::Engine;
 use crate::feed::What;
 use crate::shell::channel::Received;
 use crate::shell::event::{Action, Event, Source};
@@ -197,7 +198,7 @@ impl Session {
         self.enclosure.close();
         self.files.disconnect();
         self.holds.disconnect();
-        self.engine.plain.disconnect();
+        self.engine.plain.leave();
     }
 
     fn happened(&mut self, happened: Wakeup) {
@@ -481,7 +482,10 @@ impl Session {
     }
 
     pub(super) fn perform(&mut self, action: Action) {
-        if self.engine.plain.is_engine() { self.perform_plain(action) } else { self.perform_with_builtin(action) }
+        match self.engine.kind() {
+            Engine::Builtin => self.perform_with_builtin(action),
+            Engine::Plain => self.perform_plain(action),
+        }
     }
 
     pub(super) fn perform_with_builtin(&mut self, action: Action) {
@@ -494,14 +498,18 @@ impl Session {
             Action::ForkStandby { command_follows } => self.fork_standby(command_follows),
             Action::ForkProcess(ticket, source) => {
                 if let Some(Call::Start(request)) = self.calls.take(ticket) {
-                    self.start_process(*request, Some(source));
+                    self.fork_process(*request, source);
                 }
             }
             Action::Run(ticket) => self.run_command(ticket),
             Action::SetEnv(ticket) => self.send_env(ticket),
             Action::LoseState => self.engine.recovery.lose_state("no standby had it when the shell died"),
             Action::Promote => self.promote(),
-            Action::Detach(ticket) => self.detach_command(ticket),
+            Action::Detach(ticket) => {
+                if self.detach_command(ticket) {
+                    self.use_standby();
+                }
+            }
             Action::Kill { cause, signal } => self.kill(cause, signal),
             Action::Insist => self.insist(),
             Action::Settled => self.supervision.order(&mut self.cx, &Order::Settled),

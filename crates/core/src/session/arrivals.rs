@@ -4,6 +4,7 @@ use super::actor::Session;
 use super::foreground::Refused;
 use super::message::{Busy, Frozen};
 use super::remount::not_remounted;
+use crate::capabilities::Engine;
 use crate::shell::channel::Received;
 use crate::shell::event::Event;
 use crate::shell::listener::{self, Reconnected};
@@ -163,7 +164,9 @@ impl Session {
 
     pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptors: Vec<OwnedFd>) {
         self.supervision.has_reported();
-        let common = if self.engine.plain.takes_reports() { self.take_plain_report(report) } else { Some(report) };
+        // A shell that is asked for its version is started as in plain mode.
+        let is_plain = self.engine.kind() == Engine::Plain || self.engine.plain.shell.is_some();
+        let common = if is_plain { self.take_plain_report(report) } else { Some(report) };
         let Some(report) = common else { return };
         match report {
             Report::Confined { init } => self.enclosure.confined(&self.cx, init, descriptors),
@@ -203,7 +206,7 @@ impl Session {
             Report::Detached { key, identity, group, foreground } => {
                 let has_shell = foreground.shell.is_some();
                 self.supervision.use_foreground_group(self.shell.pid(), foreground);
-                if !has_shell && !self.engine.plain.is_engine() {
+                if !has_shell {
                     self.standby_lost();
                 }
                 self.detached(key, identity, group);
@@ -271,8 +274,7 @@ impl Session {
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
         let Some(socket) = self.background.detached.reconnected(pid, socket) else { return };
-        // A shell of plain mode has no channel: this is a program that the shell has become (`exec`).
-        if self.shell.pid() != Some(pid) || self.engine.plain.takes_reports() {
+        if self.shell.pid() != Some(pid) {
             return;
         }
         self.drain_shell();
@@ -297,7 +299,7 @@ mod tests {
     use std::os::fd::AsFd;
     use tokio::sync::mpsc;
 
-    fn session(uses_builtin: bool) -> Session {
+    fn session() -> Session {
         let config = SessionConfig {
             id: "test".into(),
             cwd: "/".into(),
@@ -305,7 +307,7 @@ mod tests {
             shell: "/bin/bash".into(),
             supervisor: "/bin/false".into(),
             survive_exit: true,
-            uses_builtin,
+            uses_builtin: true,
             feed: Default::default(),
             group: None,
             marks: Default::default(),
@@ -319,21 +321,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_shell_with_the_builtin_gets_a_channel_by_connecting() {
-        for uses_builtin in [true, false] {
-            let mut session = session(uses_builtin);
-            let pid = Pid::new(std::process::id().cast_signed()).unwrap();
-            session.shell.started(pid);
-            let (socket, _theirs) = nacre_protocol::socket::pair().unwrap();
-            session.reconnected(Reconnected { pid, socket });
-            assert_eq!(session.shell.channel().is_some(), uses_builtin);
-        }
-    }
-
-    #[tokio::test]
     async fn a_command_that_the_shell_reads_after_its_supervisors_death_does_not_run_again() {
         for is_read in [true, false] {
-            let mut session = session(true);
+            let mut session = session();
             let (channel, theirs) = Channel::pair().unwrap();
             session.shell.open(channel);
             session.shell.channel().unwrap().send(&Request::new(RequestKind::Run, 1), Vec::new()).unwrap();
@@ -355,7 +345,7 @@ mod tests {
     #[tokio::test]
     #[should_panic(expected = "a defect of nacre: the end of a command that is not running")]
     async fn a_report_about_no_command_is_a_defect() {
-        session(true).command_done(Done {
+        session().command_done(Done {
             id: 0,
             status: 0,
             signal: 0,

@@ -13,7 +13,6 @@ use super::rest::{Rest, is_below};
 use super::running::RunningCommand;
 use super::streams::{OutputPipes, env_of, null_streams};
 use super::timers::Timer;
-use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::exec::{By, ExecRequest, Outcome, SureSink};
 use crate::feed::What;
@@ -292,7 +291,7 @@ impl Session {
         let id = self.cx.numbers.next();
         let order = Order::KillForeground {
             id,
-            command: (!self.engine.plain.is_engine()).then_some(self.cx.numbers.command()),
+            command: self.engine.number_in_shell(self.cx.numbers.command()),
             signal,
             grace_ms: grace.as_millis() as u64,
             spare: self.foreground.begin_ladder(id, signal),
@@ -670,8 +669,7 @@ impl Session {
         };
         match call {
             Call::Open(reply) => {
-                let engine = if self.engine.plain.is_engine() { Engine::Plain } else { Engine::Builtin };
-                let opened = Opened { engine, version: self.engine.version.clone() };
+                let opened = Opened { engine: self.engine.kind(), version: self.engine.version.clone() };
                 drop(reply.send(error.map_or(Ok(opened), Err)));
             }
             Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),

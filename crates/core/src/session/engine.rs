@@ -1,13 +1,17 @@
 //! How commands are run, and what the next shell begins with.
 
 use super::recovery::Recovery;
+use super::saved::SavedShell;
+use crate::capabilities::Engine;
 use crate::error::Error;
 use crate::shell::plain_state::{Scope, Snapshot};
 use crate::sys;
+use nacre_protocol::shell::restorable;
 use std::os::fd::OwnedFd;
 
 /// See the module.
 pub(super) struct SessionEngine {
+    kind: Engine,
     pub plain: Plain,
     pub recovery: Recovery,
     /// `$BASH_VERSION`; empty until the shell has started once.
@@ -18,20 +22,54 @@ pub(super) struct SessionEngine {
 
 impl SessionEngine {
     pub(super) fn new(uses_builtin: bool) -> Self {
-        let (plain, recovery) = (Plain::new(!uses_builtin), Recovery::default());
-        Self { plain, recovery, version: String::new(), failure: None }
+        let kind = if uses_builtin { Engine::Builtin } else { Engine::Plain };
+        Self { kind, plain: Plain::default(), recovery: Recovery::default(), version: String::new(), failure: None }
+    }
+
+    /// What runs the session's commands.
+    pub(super) fn kind(&self) -> Engine {
+        self.kind
+    }
+
+    /// Changes over to the plain engine, because the session's bash cannot load the builtin.
+    pub(super) fn become_plain(&mut self) {
+        self.kind = Engine::Plain;
+    }
+
+    /// What the supervisor calls this command: the number that the shell has for it, and none without a persistent shell.
+    pub(super) fn number_in_shell(&self, number: u64) -> Option<u64> {
+        match self.kind {
+            Engine::Builtin => Some(number),
+            Engine::Plain => None,
+        }
+    }
+
+    /// Begins with a saved state and `$?`.
+    pub(super) fn begin_with(&mut self, shell: SavedShell, status: i32) {
+        match shell {
+            SavedShell::Items(items) => self.recovery.keep_checkpoint(Some(items)),
+            SavedShell::Plain(state) => (self.plain.state, self.plain.status) = (Some(state), status),
+        }
+    }
+
+    /// The state that the next shell begins with. It will not have the jobs of the former one.
+    pub(super) fn next_state(&self) -> Option<SavedShell> {
+        match &self.plain.state {
+            Some(state) => Some(SavedShell::Plain(state.clone())),
+            None => self.recovery.checkpoint().map(|items| SavedShell::Items(restorable(items))),
+        }
     }
 
     /// Whether a shell starts with a saved state, and so in a directory that it had. Otherwise it starts in the session's.
     pub(super) fn has_state(&self) -> bool {
-        self.plain.snapshot().is_some() || self.recovery.has_checkpoint()
+        self.plain.state.is_some() || self.recovery.has_checkpoint()
     }
 }
 
 /// The plain engine: each command runs in a new bash.
+#[derive(Default)]
 pub(super) struct Plain {
-    /// Whether it runs the session's commands, and not the builtin.
-    pub is_engine: bool,
+    /// The state that the next shell begins with.
     pub state: Option<Snapshot>,
     /// `$?`.
     pub status: i32,
@@ -57,43 +95,8 @@ pub(super) enum Purpose {
 }
 
 impl Plain {
-    pub(super) fn new(is_engine: bool) -> Self {
-        Self { is_engine, state: None, status: 0, shell: None }
-    }
-
-    /// The state that the next shell begins with.
-    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
-        self.state.as_ref()
-    }
-
-    /// Begins with a state and `$?`.
-    pub(super) fn begin_with(&mut self, state: Snapshot, status: i32) {
-        (self.state, self.status) = (Some(state), status);
-    }
-
-    /// Whether it runs the session's commands.
-    pub(super) fn is_engine(&self) -> bool {
-        self.is_engine
-    }
-
-    /// Takes over from the builtin, which the session's bash cannot load.
-    pub(super) fn become_engine(&mut self) {
-        self.is_engine = true;
-    }
-
-    /// Whether the supervisor's reports about a shell are for it. A shell that is asked for its version is started as in
-    /// plain mode.
-    pub(super) fn takes_reports(&self) -> bool {
-        self.is_engine || self.shell.is_some()
-    }
-
-    /// Forgets the shell of a command that is a process now: what it changes does not reach the session.
+    /// Forgets the running shell: its supervisor is gone, or it belongs to a process now.
     pub(super) fn leave(&mut self) {
-        self.shell = None;
-    }
-
-    /// Forgets the shell of a supervisor that is being disconnected.
-    pub(super) fn disconnect(&mut self) {
         self.shell = None;
     }
 

@@ -46,7 +46,7 @@ impl Session {
             }
             Action::ForkProcess(ticket, _) => {
                 if let Some(Call::Start(request)) = self.calls.take(ticket) {
-                    self.start_process(*request, None);
+                    self.launch_process(*request);
                 }
             }
             Action::Run(ticket) => self.plain_run(ticket),
@@ -54,6 +54,13 @@ impl Session {
             // The host has the state.
             Action::LoseState => {}
             Action::Promote => self.cx.events.push_back(Event::Promoted),
+            Action::Detach(ticket) => {
+                if self.detach_command(ticket) {
+                    // What the command changes does not reach the session.
+                    self.engine.plain.leave();
+                    self.cx.events.push_back(Event::Promoted);
+                }
+            }
             common => self.perform_with_builtin(common),
         }
     }
@@ -74,6 +81,10 @@ impl Session {
             Report::ShellEnded { pid, code, signal } if self.shell.pid() == Some(pid) => {
                 self.shell.ended();
                 self.plain_ended(code, signal);
+            }
+            Report::Detached { key, identity, group, foreground } => {
+                self.supervision.use_foreground_group(self.shell.pid(), foreground);
+                self.detached(key, identity, group);
             }
             other => return Some(other),
         }

@@ -10,9 +10,9 @@ use super::holds::Holds;
 use super::message::SaveReply;
 use super::saved::{Saved, SavedShell, ask};
 use super::shell_link::ShellLink;
+use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::shell::state::Shell;
-use nacre_protocol::shell::restorable;
 
 impl Saved {
     /// Begins a session with it.
@@ -20,11 +20,7 @@ impl Saved {
         let (shell, status, cwd) = self.into_parts();
         foreground.keep_status(status);
         cx.cwd = cwd;
-        match shell {
-            Some(SavedShell::Items(items)) => engine.recovery.keep_checkpoint(Some(items)),
-            Some(SavedShell::Plain(state)) => engine.plain.begin_with(state, status),
-            None => {}
-        }
+        shell.into_iter().for_each(|shell| engine.begin_with(shell, status));
     }
 }
 
@@ -46,15 +42,10 @@ impl Holds {
         // A shell that has died during the hold is being replaced.
         let can = matches!(shell, Shell::Absent | Shell::Idle | Shell::Terminated(_));
         let Some(reply) = self.saving.take_if(|_| can) else { return };
-        if shell == Shell::Idle && !engine.plain.is_engine() {
-            return save_shell(cx, link, status, reply);
+        match (shell, engine.kind()) {
+            (Shell::Idle, Engine::Builtin) => save_shell(cx, link, status, reply),
+            _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, &cx.cwd)))),
         }
-        let shell = match engine.plain.snapshot() {
-            Some(state) => Some(SavedShell::Plain(state.clone())),
-            // The next shell will not have the jobs of the former one.
-            None => engine.recovery.checkpoint().map(|items| SavedShell::Items(restorable(items))),
-        };
-        let _ = reply.send(Ok(Saved::new(shell, status, &cx.cwd)));
     }
 }
 

@@ -4,7 +4,7 @@ use super::actor::Session;
 use super::config::{Isolated, SessionConfig};
 use super::streams::null_streams;
 use super::timers::{HELLO, Timer};
-use crate::capabilities;
+use crate::capabilities::{self, Engine};
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
 use crate::shell::channel::{Channel, Received};
@@ -81,9 +81,13 @@ impl Session {
 
     /// Starts the shell; `anywhere`: in `/` if its directory cannot be entered.
     pub(super) fn start_shell(&mut self, anywhere: bool) {
-        if self.engine.plain.is_engine() {
-            return self.cx.events.push_back(Event::Hello);
+        match self.engine.kind() {
+            Engine::Builtin => self.start_shell_with_builtin(anywhere),
+            Engine::Plain => self.cx.events.push_back(Event::Hello),
         }
+    }
+
+    fn start_shell_with_builtin(&mut self, anywhere: bool) {
         let opened =
             Channel::pair().and_then(|(channel, theirs)| Ok((channel, vec![theirs.into(), launch::object()?.into()])));
         let (channel, descriptors) = match opened {
@@ -177,14 +181,14 @@ impl Session {
         }
         match capabilities::check_version(&self.cx.config.shell, &version) {
             Err(error) => self.fail(error.into()),
-            Ok(()) if !self.engine.plain.is_engine() => {
+            Ok(()) if self.engine.kind() == Engine::Builtin => {
                 tracing::warn!(
                     log = self.cx.config.log.id(),
                     session = %self.cx.config.id,
                     "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
                 self.engine.version = version;
-                self.engine.plain.become_engine();
+                self.engine.become_plain();
                 self.shell.close();
                 self.start_shell(false);
             }
@@ -359,13 +363,7 @@ impl Session {
     pub(super) fn use_standby(&mut self) {
         self.supervision.forget_foreground_group();
         let Some((channel, pid)) = self.standbys.take() else {
-            // In plain mode, the host has the state.
-            let is_plain = self.engine.plain.is_engine();
-            return self.cx.events.push_back(if is_plain {
-                Event::Promoted
-            } else {
-                Event::ShellDied { unread: false }
-            });
+            return self.cx.events.push_back(Event::ShellDied { unread: false });
         };
         let sent =
             channel.send(&Request { ..Request::new(RequestKind::Promote, self.foreground.status()) }, Vec::new());

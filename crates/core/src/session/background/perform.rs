@@ -123,19 +123,29 @@ impl Session {
         }
     }
 
-    /// Starts a process from the shell or from the standby; `None` in plain mode.
-    pub(in crate::session) fn start_process(&mut self, request: StartRequest, source: Option<Source>) {
+    /// Starts a process from the shell or from the standby.
+    pub(in crate::session) fn fork_process(&mut self, request: StartRequest, source: Source) {
+        self.start_process(request, |session, key, start| session.ask_for_fork(key, start, source));
+    }
+
+    /// Starts a process in a bash of its own, with the state after the last finished command.
+    pub(in crate::session) fn launch_process(&mut self, request: StartRequest) {
+        self.start_process(request, Self::launch);
+    }
+
+    /// `ask` asks the shell or the supervisor.
+    fn start_process(
+        &mut self,
+        request: StartRequest,
+        ask: impl FnOnce(&mut Self, Key, &mut Start) -> Result<ProcessEvent, Error>,
+    ) {
         if request.process.is_doomed() {
             return request.refuse(self.cx.ended_error());
         }
         // Keys of processes and numbers of requests form one sequence, so a number identifies a fork.
         let key = self.cx.numbers.next();
         let mut start = Start::new(request);
-        let asked = match source {
-            Some(source) => self.ask_for_fork(key, &mut start, source).map(|()| ProcessEvent::Asked(key, source)),
-            None => self.launch_plain(key, &mut start).map(|()| ProcessEvent::Launched(key)),
-        };
-        match asked {
+        match ask(self, key, &mut start) {
             Ok(event) => {
                 self.background.starts.insert(key, start);
                 self.happened_to_process(event);
@@ -145,12 +155,12 @@ impl Session {
         }
     }
 
-    fn ask_for_fork(&mut self, key: Key, start: &mut Start, source: Source) -> Result<(), Error> {
+    fn ask_for_fork(&mut self, key: Key, start: &mut Start, source: Source) -> Result<ProcessEvent, Error> {
         let shell = self.shell.channel().cloned();
         if source == Source::Shell && shell.is_none() {
             // The shell is dead, and the supervisor has not reported it yet. Its death requests the process again.
             self.shell.lose_request();
-            return Ok(());
+            return Ok(ProcessEvent::Asked(key, source));
         }
         // Another program may have removed the empty group.
         let spare = self.background.spare_group.take().filter(|group| group.is_dir());
@@ -173,11 +183,10 @@ impl Session {
             Ok(channel)
         });
         start.channel = Some(asked.map_err(|error| not_started(&start.request, &error))?);
-        Ok(())
+        Ok(ProcessEvent::Asked(key, source))
     }
 
-    /// Plain mode: starts a bash with the state after the last finished command, which runs the process.
-    fn launch_plain(&mut self, key: Key, start: &mut Start) -> Result<(), Error> {
+    fn launch(&mut self, key: Key, start: &mut Start) -> Result<ProcessEvent, Error> {
         let new = &start.request.new;
         let limits = [new.limits.inherited.open_files, new.limits.inherited.processes];
         let has_terminal = new.terminal.is_some();
@@ -204,7 +213,7 @@ impl Session {
                 streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect(),
             );
             start.ready = Some(ready);
-            Ok(())
+            Ok(ProcessEvent::Launched(key))
         };
         launch().map_err(|error| not_started(&start.request, &error))
     }
@@ -522,11 +531,12 @@ impl Session {
         true
     }
 
-    /// Makes the running command with its shell a process, and the standby the shell.
-    pub(in crate::session) fn detach_command(&mut self, ticket: Ticket) {
+    /// Makes the running command with its shell a process. False if it has ended meanwhile; otherwise another shell is to take
+    /// the place of its own.
+    pub(in crate::session) fn detach_command(&mut self, ticket: Ticket) -> bool {
         let (Some(request), Some(mut command)) = (self.foreground.detaching.take(), self.foreground.take(ticket))
         else {
-            return;
+            return false;
         };
         let DetachRequest { process, ends_call, starter, .. } = request;
         self.foreground.take_owed();
@@ -534,7 +544,6 @@ impl Session {
         self.foreground.pace.ended(command.elapsed());
         self.calls.answered(command.request().id);
         let (channel, shell) = self.shell.leave();
-        self.engine.plain.leave();
         let key = self.cx.numbers.next();
         tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %process.id, ?shell, "a command becomes a process");
         let (number, report) = (self.cx.numbers.command(), Arc::new(DetachedEnd::default()));
@@ -570,10 +579,10 @@ impl Session {
             self.foreground.deliveries.deliver(sink, Ok(outcome));
         }
         tokio::spawn(carry_on(command, process, report, end, outcome));
-        let command = (!self.engine.plain.is_engine()).then_some(number);
+        let command = self.engine.number_in_shell(number);
         let order = Order::Detach { key, mark: self.mark(key), command, spare };
         self.supervision.ask(&mut self.cx, &order);
-        self.use_standby();
+        true
     }
 
     /// Reports that a command has become a process, and before that what was not reported.
