@@ -13,13 +13,13 @@ describe('CallTable', () => {
   it('passes events to their call, and forgets it before its last one', () => {
     const table = new CallTable(undefined)
     const seen: string[] = []
-    const listen = (event: NativeEvent) => seen.push(`${event.id} ${event.kind} ${table.size}`)
-    const first = table.add(listen)
-    const second = table.add(listen)
-    table.dispatch({ id: first, kind: 'output' })
-    table.dispatch({ id: second, kind: 'done' })
-    table.dispatch({ id: second, kind: 'done' })
-    table.dispatch({ id: first, kind: 'error' })
+    const listen = (call: number, event: NativeEvent) => seen.push(`${call} ${event.kind} ${table.size}`)
+    const first = table.add((event) => listen(1, event))
+    const second = table.add((event) => listen(2, event))
+    table.dispatch({ id: first, kind: 'output', stream: 1, data: Buffer.from('x') })
+    table.dispatch({ id: second, kind: 'done', value: null })
+    table.dispatch({ id: second, kind: 'done', value: null })
+    table.dispatch({ id: first, kind: 'error', code: 'ENGINE_ERROR', message: 'm' })
     expect(seen).toEqual(['1 output 2', '2 done 1', '1 error 0'])
   })
 
@@ -35,9 +35,9 @@ describe('CallTable', () => {
       warn: keep('warn'),
       error: keep('error'),
     })
-    for (const code of ['debug', 'info', 'warn', 'error', 'other']) {
-      table.dispatch({ id: 0, kind: 'log', code, message: 'm' })
+    for (const level of ['debug', 'info', 'warn', 'error'] as const) {
+      table.dispatch({ kind: 'log', level, message: 'm' })
     }
-    expect(seen).toEqual(['debug m', 'info m', 'warn m', 'error m', 'error m'])
+    expect(seen).toEqual(['debug m', 'info m', 'warn m', 'error m'])
   })
 })

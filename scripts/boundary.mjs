@@ -25,6 +25,15 @@ const HEAD = `/**
  * milliseconds, sizes in bytes, signals are numbers. Everything is validated before it crosses.
  */`
 
+/** What napi-derive does not describe. */
+const PENDING = `/**
+ * What a method returns whose call ends later: the \`value\` of its \`done\` event is a \`T\`. There is no such value: the method
+ * returns undefined.
+ */
+export interface Pending<T> {
+  readonly answer: T
+}`
+
 /** The constructor of a class, with its comment. */
 const CONSTRUCTOR = /^\/\*\*.*\*\/\n ?constructor(\(.*\))\n/m
 
@@ -71,7 +80,8 @@ function typescript(items) {
       const { members, ...own } = interfaces.get(name) ?? { doc: '', members: [] }
       const others = def.replace(CONSTRUCTOR, '')
       interfaces.set(name, { doc: own.doc || doc, members: [...members, others] })
-    } else if (kind === 'struct') interfaces.set(name, { members: [], ...interfaces.get(name), doc })
+    } else if (kind === 'type') interfaces.set(name, { doc, union: def.replaceAll('; /**', ';\n/**') })
+    else if (kind === 'struct') interfaces.set(name, { members: [], ...interfaces.get(name), doc })
     else throw new Problem(`scripts/boundary.mjs does not know the kind ${kind} of ${name}.`)
   }
   interfaces.set('NativeAddon', {
@@ -80,10 +90,11 @@ function typescript(items) {
   })
   const sorted = [...interfaces].sort(([a], [b]) => (a < b ? -1 : 1))
   const texts = sorted.map(
-    ([name, { doc, members }]) => `${doc}export interface ${name} {\n${members.join('\n')}\n}`,
+    ([name, { doc, members, union }]) =>
+      `${doc}export ${union === undefined ? `interface ${name} {\n${members.join('\n')}\n}` : `type ${name} = ${union}`}`,
   )
-  // Rust's `Vec<Option<String>>` takes null alone.
-  return `${HEAD}\n\n${texts.join('\n\n')}\n`.replaceAll('<string | undefined | null>', '<string | null>')
+  // Inside of a type, an `Option` is null alone.
+  return `${HEAD}\n\n${PENDING}\n\n${texts.join('\n\n')}\n`.replaceAll(' | undefined | null>', ' | null>')
 }
 
 await main(async () => {

@@ -2,13 +2,13 @@
 
 use crate::process;
 use crate::types::{NativeBlocker, NativeEvent, NativeQuestion, NativeResult};
+use crate::value::Value;
 use nacre_core::error::Error;
 use nacre_core::exec::{Blocker, Outcome};
 use nacre_core::questions::Question;
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
-use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 type Callback = ThreadsafeFunction<NativeEvent, (), NativeEvent, Status, false, true>;
@@ -35,15 +35,10 @@ impl Emitter {
         self.callback.call(event, ThreadsafeFunctionCallMode::NonBlocking);
     }
 
-    /// Sends the last event of a call without a result.
-    pub fn settle(&self, id: u32, result: std::result::Result<(), Error>) {
-        self.answer(id, result.map(|()| NativeEvent::default()));
-    }
-
-    /// Sends the last event of a call, with its result.
-    pub fn answer(&self, id: u32, result: std::result::Result<NativeEvent, Error>) {
+    /// Sends the last event of a call that is no command.
+    pub fn settle(&self, id: u32, result: std::result::Result<Value, Error>) {
         self.emit(match result {
-            Ok(event) => NativeEvent { id, kind: "done".into(), ..event },
+            Ok(value) => NativeEvent::Done { id, value },
             Err(error) => failed(id, error, false),
         });
     }
@@ -62,55 +57,20 @@ impl Emitter {
     }
 }
 
-/// Ensures that a call is answered, even if its work panics.
-pub struct Settle {
-    id: u32,
-    emitter: Arc<Emitter>,
-    open: bool,
-}
-
-impl Settle {
-    /// Takes on a call.
-    pub fn new(id: u32, emitter: &Arc<Emitter>) -> Self {
-        Self { id, emitter: Arc::clone(emitter), open: true }
-    }
-
-    /// Sends the last event, with a result.
-    pub fn answer(mut self, answer: std::result::Result<NativeEvent, Error>) {
-        self.open = false;
-        self.emitter.answer(self.id, answer);
-    }
-
-    /// Sends the last event of a call without a result.
-    pub fn done(self, result: std::result::Result<(), Error>) {
-        self.answer(result.map(|()| NativeEvent::default()));
-    }
-}
-
-impl Drop for Settle {
-    fn drop(&mut self) {
-        if self.open {
-            self.emitter.settle(self.id, Err(Error::engine_failed()));
-        }
-    }
-}
-
 /// The last event of a command.
 pub fn ended(id: u32, outcome: Outcome, as_text: bool) -> NativeEvent {
-    NativeEvent { id, kind: "result".into(), result: Some(result(outcome, as_text)), ..NativeEvent::default() }
+    NativeEvent::Result { id, result: result(outcome, as_text) }
 }
 
 /// The last event of a failed call.
 pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
-    NativeEvent {
+    NativeEvent::Error {
         id,
-        kind: "error".into(),
-        code: Some(error.code.as_str().into()),
-        message: Some(error.message),
+        code: error.code.as_str().into(),
+        message: error.message,
         path: error.path,
         paths: (!error.paths.is_empty()).then(|| error.paths.iter().map(|path| text(path)).collect()),
         result: error.outcome.map(|outcome| result(*outcome, as_text)),
-        ..NativeEvent::default()
     }
 }
 

@@ -1,11 +1,10 @@
 //! The native class's methods for the feed of events.
 
-use crate::emitter::Settle;
 use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFeed, NativeFeedEvent};
+use crate::settle::Pending;
+use crate::types::{NativeFeed, NativeFeedEvent};
 use nacre_core::feed::{Batch, FeedEvent, What};
-use nacre_core::runtime;
 use napi::bindgen_prelude::{Buffer, Result};
 use napi_derive::napi;
 use std::sync::Arc;
@@ -20,15 +19,14 @@ impl NativeSandbox {
         feed.last() as f64
     }
 
-    /// Ends with `done` and `feed`: at most `most` events after `since`, for which it waits.
+    /// Reads at most `most` events after `since`, for which it waits.
     #[napi(catch_unwind)]
-    pub fn read_events(&self, id: u32, since: f64, most: u32) -> Result<()> {
-        let (feed, settle) = (Arc::clone(self.sandbox.feed()), Settle::new(id, &self.emitter));
-        let wait = self.waits.open(id);
-        Ok(runtime::spawn(async move {
-            let batch = wait.run(feed.read(since as u64, most as usize)).await.transpose();
-            settle.answer(batch.map(|batch| NativeEvent { feed: batch.map(shown), ..NativeEvent::default() }));
-        })?)
+    pub fn read_events(&self, id: u32, since: f64, most: u32) -> Result<Pending<Option<NativeFeed>>> {
+        let (feed, wait) = (Arc::clone(self.sandbox.feed()), self.waits.open(id));
+        self.settle(id, async move {
+            let batch = wait.run(feed.read(since as u64, most as usize)).await.transpose()?;
+            Ok(batch.map(shown))
+        })
     }
 
     /// Adds that a service has been started again.

@@ -1,23 +1,24 @@
 //! The native class's methods for files.
 
-use crate::emitter::Settle;
 use crate::file_values::{LIST_BATCH, batch, change, file};
 use crate::open_files::{Open, OpenFiles};
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeFile, NativeFileAction, NativeFileRead, NativeFileWrite};
+use crate::settle::Pending;
+use crate::types::{
+    NativeFile, NativeFileAction, NativeFileChange, NativeFileList, NativeFileRead, NativeFileWrite, NativeOpenFile,
+};
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Access, Attributes, FileCall, Writer};
 use nacre_core::runtime;
-use napi::bindgen_prelude::{Result, Uint8Array};
+use napi::bindgen_prelude::{Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-
-type Answer = std::result::Result<NativeEvent, Error>;
 
 #[napi]
 impl NativeSandbox {
-    /// Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`.
+    /// Describes a file, if it exists. Here and below, the path cannot leave `root`.
     #[napi(catch_unwind)]
     pub fn file_stat(
         &self,
@@ -26,18 +27,18 @@ impl NativeSandbox {
         path: Uint8Array,
         follow: bool,
         root: Option<String>,
-    ) -> Result<()> {
+    ) -> Result<Pending<Option<NativeFile>>> {
         self.on_path(
             id,
             (&session_id, root, path),
             move |access, path| async move { access.stat(path, follow).await },
-            |found, _| NativeEvent { file: found.map(file), ..NativeEvent::default() },
+            |found, _| found.flatten().map(file),
         )
     }
 
     /// Creates a directory, or renames, copies or removes a file.
     #[napi(catch_unwind)]
-    pub fn file_change(&self, id: u32, session_id: String, action: NativeFileAction) -> Result<()> {
+    pub fn file_change(&self, id: u32, session_id: String, action: NativeFileAction) -> Result<Pending<()>> {
         let root = action.root;
         let (path, to) = (action.path.to_vec(), action.to.map(|to| to.to_vec()).unwrap_or_default());
         let recursive = action.recursive;
@@ -54,12 +55,11 @@ impl NativeSandbox {
                 let call = call.clone();
                 async move { access.change(call).await }
             },
-            |(), _| NativeEvent::default(),
+            |_, _| (),
         )
     }
 
-    /// Lists a directory of at most `most` entries. Ends with `done` and `files`, and a handle for fileNext if there may be
-    /// more.
+    /// Lists a directory of at most `most` entries.
     #[napi(catch_unwind)]
     pub fn file_list(
         &self,
@@ -69,24 +69,28 @@ impl NativeSandbox {
         depth: u32,
         most: u32,
         root: Option<String>,
-    ) -> Result<()> {
+    ) -> Result<Pending<Option<NativeFileList>>> {
         self.on_path(
             id,
             (&session_id, root, path),
             move |access, path| async move { access.list(path, depth, most as usize).await },
             |found, open| {
-                let rest = Mutex::new(found.into_iter());
+                let rest = Mutex::new(found?.into_iter());
                 let files = batch(&rest);
                 let handle = (files.len() == LIST_BATCH).then(|| open.add(Open::List(Arc::new(rest))));
-                NativeEvent { files: Some(files), handle, ..NativeEvent::default() }
+                Some(NativeFileList { files, handle })
             },
         )
     }
 
-    /// Opens a file and reads its beginning; without a handle, that was the whole file. Refuses more than `max_size`
-    /// bytes. Ends with `done`, `file` and its first `data`, and a handle for fileReadAt if there may be more.
+    /// Opens a file and reads its beginning. Refuses more than `max_size` bytes.
     #[napi(catch_unwind)]
-    pub fn file_read(&self, id: u32, session_id: String, request: NativeFileRead) -> Result<()> {
+    pub fn file_read(
+        &self,
+        id: u32,
+        session_id: String,
+        request: NativeFileRead,
+    ) -> Result<Pending<Option<NativeOpenFile>>> {
         let NativeFileRead { path, position, length, max_size, root } = request;
         self.on_path(
             id,
@@ -99,27 +103,33 @@ impl NativeSandbox {
                 let (version, bytes) = reader.read_first(position as u64, length as usize).await?;
                 Ok(Some((reader, version, bytes)))
             },
-            move |(reader, version, bytes), open| {
+            move |found, open| {
+                let (reader, version, bytes) = found?;
                 let opened = NativeFile { version: Some(version), ..file(reader.opened.clone()) };
                 let handle = (bytes.len() == length as usize).then(|| open.add(Open::Reader(Arc::new(reader))));
-                NativeEvent { file: Some(opened), data: Some(Piece(bytes)), handle, ..NativeEvent::default() }
+                Some(NativeOpenFile { file: opened, data: Piece(bytes), handle })
             },
         )
     }
 
-    /// Reads a part of an open file. Ends with `done` and `data`, shorter than `length` at the end of the file.
-    #[napi(catch_unwind)]
-    pub fn file_read_at(&self, id: u32, handle: u32, position: f64, length: u32) -> Result<()> {
+    /// Reads a part of an open file, shorter than `length` at the end of the file.
+    #[napi(catch_unwind, ts_return_type = "Pending<Buffer | null>")]
+    pub fn file_read_at(&self, id: u32, handle: u32, position: f64, length: u32) -> Result<Pending<Option<Piece>>> {
         self.on_open(id, handle, move |open| async move {
             let Open::Reader(reader) = open else { return Err(misused()) };
-            let bytes = reader.read(position as u64, length as usize).await?;
-            Ok(NativeEvent { data: Some(Piece(bytes)), ..NativeEvent::default() })
+            Ok(Piece(reader.read(position as u64, length as usize).await?))
         })
     }
 
-    /// Ends with `done` and `attributes`: the extended attributes of a regular file whose names begin with `prefix`.
+    /// The extended attributes of a regular file whose names begin with `prefix`.
     #[napi(catch_unwind)]
-    pub fn file_attributes(&self, id: u32, session_id: String, path: Uint8Array, prefix: String) -> Result<()> {
+    pub fn file_attributes(
+        &self,
+        id: u32,
+        session_id: String,
+        path: Uint8Array,
+        prefix: String,
+    ) -> Result<Pending<Option<HashMap<String, String>>>> {
         self.on_path(
             id,
             (&session_id, None, path),
@@ -130,13 +140,19 @@ impl NativeSandbox {
                     reader.attributes(prefix).await.map(Some)
                 }
             },
-            |attributes, _| NativeEvent { attributes: Some(attributes), ..NativeEvent::default() },
+            |attributes, _| attributes,
         )
     }
 
-    /// Writes a whole file. Ends with `done` and `file`; with an error if nothing was changed.
+    /// Writes a whole file. Fails if nothing was changed.
     #[napi(catch_unwind)]
-    pub fn file_write(&self, id: u32, session_id: String, request: NativeFileWrite, data: Uint8Array) -> Result<()> {
+    pub fn file_write(
+        &self,
+        id: u32,
+        session_id: String,
+        request: NativeFileWrite,
+        data: Uint8Array,
+    ) -> Result<Pending<Option<NativeFile>>> {
         let NativeFileWrite { path, mode, append, attributes, root } = request;
         let data = data.to_vec();
         self.on_path(
@@ -151,13 +167,18 @@ impl NativeSandbox {
                     writer.write_all(data).await.map(Some)
                 }
             },
-            |written, _| NativeEvent { file: Some(file(written)), ..NativeEvent::default() },
+            |written, _| written.map(file),
         )
     }
 
-    /// Opens a file for writing in pieces. Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert.
+    /// Opens a file for writing in pieces. Returns a handle for fileWritePiece, fileCommit and fileRevert.
     #[napi(catch_unwind)]
-    pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
+    pub fn file_write_open(
+        &self,
+        id: u32,
+        session_id: String,
+        request: NativeFileWrite,
+    ) -> Result<Pending<Option<u32>>> {
         let NativeFileWrite { path, mode, append, attributes, root } = request;
         self.on_path(
             id,
@@ -166,16 +187,13 @@ impl NativeSandbox {
                 let attributes = attributes.clone();
                 async move { writer(&access, path, (mode, append), attributes).await }
             },
-            |writer, open| {
-                let handle = open.add(Open::Writer(Arc::new(writer)));
-                NativeEvent { handle: Some(handle), ..NativeEvent::default() }
-            },
+            |writer, open| writer.map(|writer| open.add(Open::Writer(Arc::new(writer)))),
         )
     }
 
     /// Writes a piece.
     #[napi(catch_unwind)]
-    pub fn file_write_piece(&self, id: u32, handle: u32, data: Uint8Array) -> Result<()> {
+    pub fn file_write_piece(&self, id: u32, handle: u32, data: Uint8Array) -> Result<Pending<Option<()>>> {
         self.on_open(id, handle, move |open| {
             let piece = match &open {
                 Open::Writer(writer) => writer.piece(&data),
@@ -183,57 +201,62 @@ impl NativeSandbox {
             };
             async move {
                 let Open::Writer(writer) = open else { return Err(misused()) };
-                writer.write(piece).await.map(|()| NativeEvent::default())
+                writer.write(piece).await
             }
         })
     }
 
-    /// Commits a write: the file now has its content. Ends with `done` and `file`.
+    /// Commits a write: the file now has its content.
     #[napi(catch_unwind)]
-    pub fn file_commit(&self, id: u32, handle: u32) -> Result<()> {
+    pub fn file_commit(&self, id: u32, handle: u32) -> Result<Pending<Option<NativeFile>>> {
         self.on_open(id, handle, move |open| async move {
             let Open::Writer(writer) = open else { return Err(misused()) };
-            let written = writer.commit().await?;
-            Ok(NativeEvent { file: Some(file(written)), ..NativeEvent::default() })
+            writer.commit().await.map(file)
         })
     }
 
     /// Reverts a write. Ends once nothing of it is left.
     #[napi(catch_unwind)]
-    pub fn file_revert(&self, id: u32, handle: u32) -> Result<()> {
+    pub fn file_revert(&self, id: u32, handle: u32) -> Result<Pending<Option<()>>> {
         self.on_open(id, handle, move |open| async move {
             let Open::Writer(writer) = open else { return Err(misused()) };
             writer.revert().await;
-            Ok(NativeEvent::default())
+            Ok(())
         })
     }
 
-    /// Starts watching. Ends with `done` and a handle for fileNext.
+    /// Starts watching. Returns a handle for fileWatchNext.
     #[napi(catch_unwind)]
-    pub fn file_watch(&self, id: u32, session_id: String, path: Uint8Array, recursive: bool) -> Result<()> {
+    pub fn file_watch(
+        &self,
+        id: u32,
+        session_id: String,
+        path: Uint8Array,
+        recursive: bool,
+    ) -> Result<Pending<Option<u32>>> {
         self.on_path(
             id,
             (&session_id, None, path),
             move |access, path| async move { access.watch(path, recursive).await },
-            |watcher, open| {
-                let handle = open.add(Open::Watcher(Arc::new(watcher)));
-                NativeEvent { handle: Some(handle), ..NativeEvent::default() }
-            },
+            |watcher, open| watcher.map(|watcher| open.add(Open::Watcher(Arc::new(watcher)))),
         )
     }
 
-    /// Ends with `done`, and the next `files` of a list or the next `changes` of a watch: none at the end.
+    /// The next files of a list: none at the end.
     #[napi(catch_unwind)]
-    pub fn file_next(&self, id: u32, handle: u32) -> Result<()> {
+    pub fn file_list_next(&self, id: u32, handle: u32) -> Result<Pending<Option<Vec<NativeFile>>>> {
         self.on_open(id, handle, move |open| async move {
-            match open {
-                Open::List(rest) => Ok(NativeEvent { files: Some(batch(&rest)), ..NativeEvent::default() }),
-                Open::Watcher(watcher) => {
-                    let changes = watcher.next().await?.into_iter().map(change).collect();
-                    Ok(NativeEvent { changes: Some(changes), ..NativeEvent::default() })
-                }
-                Open::Reader(_) | Open::Writer(_) => Err(misused()),
-            }
+            let Open::List(rest) = open else { return Err(misused()) };
+            Ok(batch(&rest))
+        })
+    }
+
+    /// The next changes that a watch sees.
+    #[napi(catch_unwind)]
+    pub fn file_watch_next(&self, id: u32, handle: u32) -> Result<Pending<Option<Vec<NativeFileChange>>>> {
+        self.on_open(id, handle, move |open| async move {
+            let Open::Watcher(watcher) = open else { return Err(misused()) };
+            Ok(watcher.next().await?.into_iter().map(change).collect())
         })
     }
 
@@ -246,13 +269,13 @@ impl NativeSandbox {
 
 impl NativeSandbox {
     /// Makes a call on one path, like `on_files`.
-    fn on_path<T: Send + 'static, F, R>(
+    fn on_path<T: Send + 'static, V: ToNapiValue + Send + 'static, F, R>(
         &self,
         id: u32,
         (session_id, root, path): (&str, Option<String>, Uint8Array),
         call: F,
-        show: impl FnOnce(T, &OpenFiles) -> NativeEvent + Send + 'static,
-    ) -> Result<()>
+        show: impl FnOnce(Option<T>, &OpenFiles) -> V + Send + 'static,
+    ) -> Result<Pending<V>>
     where
         F: Fn(Access, Vec<u8>) -> R + Send + 'static,
         R: Future<Output = std::result::Result<Option<T>, Error>> + Send + 'static,
@@ -261,52 +284,42 @@ impl NativeSandbox {
         self.on_files(id, (session_id, root), move |access| call(access, path.clone()), show)
     }
 
-    /// Makes an abandonable call on the files of a session. With a root, no path leaves it.
-    fn on_files<T: Send + 'static, F, R>(
+    /// Makes an abandonable call on the files of a session. With a root, no path leaves it. `show` gets none if it was
+    /// abandoned.
+    fn on_files<T: Send + 'static, V: ToNapiValue + Send + 'static, F, R>(
         &self,
         id: u32,
         (session_id, root): (&str, Option<String>),
         call: F,
-        show: impl FnOnce(T, &OpenFiles) -> NativeEvent + Send + 'static,
-    ) -> Result<()>
+        show: impl FnOnce(Option<T>, &OpenFiles) -> V + Send + 'static,
+    ) -> Result<Pending<V>>
     where
         F: Fn(Access) -> R + Send + 'static,
         R: Future<Output = std::result::Result<Option<T>, Error>> + Send + 'static,
     {
         runtime::handle()?;
-        let (sandbox, emitter) = self.parts();
         let (open, wait) = (Arc::clone(&self.open_files), self.waits.open(id));
-        let settle = Settle::new(id, &emitter);
-        let calling = sandbox.files(session_id, move |access| {
+        let calling = self.sandbox.files(session_id, move |access| {
             call(match &root {
                 Some(root) => access.below(root.into()),
                 None => access,
             })
         });
-        Ok(runtime::spawn(async move {
-            let done = wait.run(calling).await;
-            settle.answer(done.map_or_else(|| Ok(NativeEvent::default()), |done| done.map(|done| show(done, &open))));
-        })?)
+        self.settle(id, async move { Ok(show(wait.run(calling).await.transpose()?, &open)) })
     }
 
-    /// Uses something that a call has opened.
-    fn on_open<R>(&self, id: u32, handle: u32, act: impl FnOnce(Open) -> R) -> Result<()>
+    /// Uses something that a call has opened. Can be abandoned.
+    fn on_open<T, R>(&self, id: u32, handle: u32, act: impl FnOnce(Open) -> R) -> Result<Pending<Option<T>>>
     where
-        R: Future<Output = Answer> + Send + 'static,
+        T: ToNapiValue + Send + 'static,
+        R: Future<Output = std::result::Result<T, Error>> + Send + 'static,
     {
-        let (_, emitter) = self.parts();
         match self.open_files.get(handle) {
             Ok(open) => {
-                let (acting, wait, settle) = (act(open), self.waits.open(id), Settle::new(id, &emitter));
-                Ok(runtime::spawn(async move {
-                    let done = wait.run(acting).await;
-                    settle.answer(done.unwrap_or_else(|| Ok(NativeEvent::default())));
-                })?)
+                let (acting, wait) = (act(open), self.waits.open(id));
+                self.settle(id, async move { wait.run(acting).await.transpose() })
             }
-            Err(error) => {
-                emitter.settle(id, Err(error));
-                Ok(())
-            }
+            Err(error) => Ok(self.refuse(id, error)),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The native class's methods for durable jobs.
 
-use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::process;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeEvent, NativeJob, NativeJobStart, NativeJobStatus};
+use crate::settle::Pending;
+use crate::types::{NativeJob, NativeJobOutput, NativeJobStart, NativeJobStatus};
 use crate::variables::zip;
 use nacre_containment::job::meta::Meta;
 use nacre_core::error::{Code, Error};
@@ -12,123 +12,111 @@ use nacre_core::jobs::status::{JobLife, JobState, JobStatus, status};
 use nacre_core::jobs::{Job, NewJob, Store, cancel, follow, list, reader, remove};
 use nacre_core::runtime;
 use nacre_protocol::job::JobProgram;
-use napi::bindgen_prelude::Result;
+use napi::bindgen_prelude::{Result, ToNapiValue};
 use napi_derive::napi;
 use std::time::Duration;
 
-type Answer = std::result::Result<NativeEvent, Error>;
-
 #[napi]
 impl NativeSandbox {
-    /// Starts a durable job. Ends with `done` and `job`, once the command has been released.
+    /// Starts a durable job. Ends once the command has been released.
     #[napi(catch_unwind)]
-    pub fn start_job(&self, id: u32, request: NativeJobStart) -> Result<()> {
+    pub fn start_job(&self, id: u32, request: NativeJobStart) -> Result<Pending<NativeJob>> {
         let (sandbox, engine) = (self.sandbox.clone(), runtime::handle()?);
         self.on_disk(id, move |store| {
             let new = new_job(request);
             let launch = sandbox.job_launch(new.limits.as_ref(), new.cwd.as_deref())?;
-            let meta = store.start(new, launch, &engine)?;
-            Ok(NativeEvent { job: Some(shown(&meta)), ..NativeEvent::default() })
+            Ok(shown(&store.start(new, launch, &engine)?))
         })
     }
 
-    /// Reads the state of a job. Ends with `done` and `jobStatus`.
+    /// Reads the state of a job.
     #[napi(catch_unwind)]
-    pub fn job_status(&self, id: u32, job_id: String) -> Result<()> {
-        self.on_disk(id, move |store| {
-            let found = status(&store.find(&job_id)?)?;
-            Ok(NativeEvent { job_status: Some(shown_status(&found)), ..NativeEvent::default() })
-        })
+    pub fn job_status(&self, id: u32, job_id: String) -> Result<Pending<NativeJobStatus>> {
+        self.on_disk(id, move |store| Ok(shown_status(&status(&store.find(&job_id)?)?)))
     }
 
-    /// Reads a part of a job's output. Ends with `done` and `jobStatus`, taken first, `data`, at most `maxBytes` from
-    /// `cursor` on, and `atEnd`.
+    /// Reads a part of a job's output: at most `maxBytes` from `cursor` on.
     #[napi(catch_unwind)]
-    pub fn read_job(&self, id: u32, job_id: String, cursor: f64, max_bytes: u32) -> Result<()> {
+    pub fn read_job(&self, id: u32, job_id: String, cursor: f64, max_bytes: u32) -> Result<Pending<NativeJobOutput>> {
         self.on_disk(id, move |store| {
             let slice = reader::read(&store.find(&job_id)?, cursor as u64, max_bytes as usize)?;
-            Ok(NativeEvent {
-                job_status: Some(shown_status(&slice.status)),
-                data: Some(Piece(slice.bytes)),
-                at_end: Some(slice.at_end),
-                ..NativeEvent::default()
-            })
+            let status = shown_status(&slice.status);
+            Ok(NativeJobOutput { status, data: Piece(slice.bytes), at_end: slice.at_end })
         })
     }
 
-    /// Ends with `done` when there are more than `cursor` bytes of output, or the job is over; for null, only then.
+    /// Waits for more than `cursor` bytes of output, or the end of the job; for null, only for that.
     #[napi(catch_unwind)]
-    pub fn await_job(&self, id: u32, job_id: String, cursor: Option<f64>) -> Result<()> {
+    pub fn await_job(&self, id: u32, job_id: String, cursor: Option<f64>) -> Result<Pending<()>> {
         let wait = self.waits.open(id);
         self.on_job(id, job_id, move |_, job| async move {
-            match wait.run(follow::news(&job, cursor.map(|cursor| cursor as u64))).await {
-                Some(outcome) => outcome.map(|()| NativeEvent::default()),
-                None => Ok(NativeEvent::default()),
-            }
+            wait.run(follow::news(&job, cursor.map(|cursor| cursor as u64))).await.unwrap_or(Ok(()))
         })
     }
 
-    /// Cancels a job. Ends with `done` once all processes of the job have exited. Null: the grace time from its start.
+    /// Cancels a job. Ends once all processes of the job have exited. Null: the grace time from its start.
     #[napi(catch_unwind)]
-    pub fn cancel_job(&self, id: u32, job_id: String, grace_ms: Option<u32>) -> Result<()> {
+    pub fn cancel_job(&self, id: u32, job_id: String, grace_ms: Option<u32>) -> Result<Pending<()>> {
         let grace = grace_ms.map(|ms| Duration::from_millis(u64::from(ms)));
-        self.on_job(id, job_id, move |_, job| async move {
-            cancel::cancel(&job, grace).await.map(|()| NativeEvent::default())
-        })
+        self.on_job(id, job_id, move |_, job| async move { cancel::cancel(&job, grace).await })
     }
 
-    /// Finds a job. Ends with `done`, and `job` if there is such a job.
+    /// Finds a job, if there is such a job.
     #[napi(catch_unwind)]
-    pub fn attach_job(&self, id: u32, job_id: String) -> Result<()> {
+    pub fn attach_job(&self, id: u32, job_id: String) -> Result<Pending<Option<NativeJob>>> {
         self.on_disk(id, move |store| {
             let found = match store.find(&job_id) {
                 Ok(job) => list::attach(&job)?,
                 Err(error) if error.code == Code::JobNotFound => None,
                 Err(error) => return Err(error),
             };
-            Ok(NativeEvent { job: found.map(|(meta, _)| shown(&meta)), ..NativeEvent::default() })
+            Ok(found.map(|(meta, _)| shown(&meta)))
         })
     }
 
-    /// Lists all jobs. Ends with `done` and `jobs`.
+    /// Lists all jobs.
     #[napi(catch_unwind)]
-    pub fn list_jobs(&self, id: u32) -> Result<()> {
+    pub fn list_jobs(&self, id: u32) -> Result<Pending<Vec<NativeJob>>> {
         self.on_disk(id, move |store| {
             let all = list::list(store)?.into_iter();
             let jobs = all.map(|(meta, found)| NativeJob { status: Some(shown_status(&found)), ..shown(&meta) });
-            Ok(NativeEvent { jobs: Some(jobs.collect()), ..NativeEvent::default() })
+            Ok(jobs.collect())
         })
     }
 
     /// Removes a job's directory.
     #[napi(catch_unwind)]
-    pub fn remove_job(&self, id: u32, job_id: String) -> Result<()> {
-        self.on_job(id, job_id, move |store, job| async move {
-            remove::remove(&store, &job).await.map(|()| NativeEvent::default())
-        })
+    pub fn remove_job(&self, id: u32, job_id: String) -> Result<Pending<()>> {
+        self.on_job(id, job_id, move |store, job| async move { remove::remove(&store, &job).await })
     }
 }
 
 impl NativeSandbox {
     /// Runs work on files, on a thread that may block.
-    fn on_disk(&self, id: u32, act: impl FnOnce(&Store) -> Answer + Send + 'static) -> Result<()> {
-        let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move { settle.answer(store.blocking(act).await) })?)
+    fn on_disk<T: ToNapiValue + Send + 'static>(
+        &self,
+        id: u32,
+        act: impl FnOnce(&Store) -> std::result::Result<T, Error> + Send + 'static,
+    ) -> Result<Pending<T>> {
+        let store = self.jobs.clone();
+        self.settle(id, async move { store.blocking(act).await })
     }
 
     /// Waits for a job on the engine's thread. The job's own code moves its file access to other threads.
-    fn on_job<R>(&self, id: u32, job_id: String, act: impl FnOnce(Store, Job) -> R + Send + 'static) -> Result<()>
+    fn on_job<R>(
+        &self,
+        id: u32,
+        job_id: String,
+        act: impl FnOnce(Store, Job) -> R + Send + 'static,
+    ) -> Result<Pending<()>>
     where
-        R: Future<Output = Answer> + Send + 'static,
+        R: Future<Output = std::result::Result<(), Error>> + Send + 'static,
     {
-        let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move {
-            let answer = match store.blocking(move |store| store.find(&job_id)).await {
-                Ok(job) => act(store, job).await,
-                Err(error) => Err(error),
-            };
-            settle.answer(answer);
-        })?)
+        let store = self.jobs.clone();
+        self.settle(id, async move {
+            let job = store.blocking(move |store| store.find(&job_id)).await?;
+            act(store, job).await
+        })
     }
 }
 

@@ -108,23 +108,13 @@ pub struct CallSink {
 impl Sink for CallSink {
     fn started(&mut self, pid: i32) {
         if self.announces {
-            self.emitter.emit(NativeEvent {
-                id: self.id,
-                kind: "start".into(),
-                pid: Some(pid),
-                ..NativeEvent::default()
-            });
+            self.emitter.emit(NativeEvent::Start { id: self.id, pid });
         }
     }
 
     fn output(&mut self, stream: OutputStream, bytes: Vec<u8>) {
-        self.emitter.emit(NativeEvent {
-            id: self.id,
-            kind: "output".into(),
-            stream: Some(if stream == OutputStream::Stdout { 1 } else { 2 }),
-            data: Some(Piece(bytes)),
-            ..NativeEvent::default()
-        });
+        let stream = if stream == OutputStream::Stdout { 1 } else { 2 };
+        self.emitter.emit(NativeEvent::Output { id: self.id, stream, data: Piece(bytes) });
     }
 
     fn finished(self: Box<Self>, result: Result<Outcome, Error>) {

@@ -1,11 +1,12 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
 use crate::types::{
-    NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
+    NativeConditions, NativeDetachedProcess, NativeFirst, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
     NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessStart, NativePty, NativeRunning,
     NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 use crate::variables::zip;
+use nacre_core::error::Error;
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
@@ -106,6 +107,11 @@ pub fn shown(process: &Process) -> Option<NativeProcess> {
     state(process).filter(|_| !process.is_command())
 }
 
+/// Converts the state of a process that has begun.
+pub fn begun(process: &Process) -> Result<NativeProcess, Error> {
+    shown(process).ok_or_else(Error::engine_failed)
+}
+
 /// Converts the state of a process, or of a command; `None` if it has not begun.
 pub fn state(process: &Process) -> Option<NativeProcess> {
     let life = process.life();
@@ -192,7 +198,7 @@ fn wanted_line(line: NativeWantedLine) -> WantedLine {
 }
 
 /// Converts what came first.
-pub fn first(first: First, process: &Process) -> NativeEvent {
+pub fn first(first: First, process: &Process) -> NativeFirst {
     let (name, found, program) = match first {
         First::Exit => ("exit", None, None),
         First::Input(program) => ("input", None, Some(program)),
@@ -208,12 +214,11 @@ pub fn first(first: First, process: &Process) -> NativeEvent {
         spans: Some(spans(place.spans)),
         ..log_lines(FoundLines { lines: vec![line], ..FoundLines::default() })
     };
-    NativeEvent {
-        first: Some(name.into()),
+    NativeFirst {
+        first: name.into(),
         process: state(process),
         log_lines: found.map(lines),
         waiting: program.map(waiting),
-        ..NativeEvent::default()
     }
 }
 

@@ -1,31 +1,30 @@
 //! The native class's methods for background processes.
 
-use crate::emitter::Settle;
 use crate::process;
 use crate::sandbox::{NativeSandbox, chunk};
+use crate::settle::{Pending, Settle};
 use crate::types::{
-    NativeConditions, NativeEvent, NativeKilledBy, NativeLineQuery, NativeProcess, NativeProcessRef, NativeProcessStart,
+    NativeConditions, NativeFirst, NativeKilledBy, NativeLineQuery, NativeLog, NativeLogLines, NativeProcess,
+    NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
 };
 use nacre_core::error::{Code, Error};
 use nacre_core::process::{Process, Stats, ports};
 use nacre_core::runtime;
-use napi::bindgen_prelude::{Result, Uint8Array};
+use napi::bindgen_prelude::{Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
 use std::sync::Arc;
 
 #[napi]
 impl NativeSandbox {
-    /// Starts a process. Ends with `done` and `process`, once the process has a pid.
+    /// Starts a process. Ends once the process has a pid.
     #[napi(catch_unwind)]
-    pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
+    pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<Pending<NativeProcess>> {
         runtime::handle()?;
-        let settle = Settle::new(id, &emitter);
-        sandbox.start_process(&request.session_id.clone(), process::new_process(request), move |started| {
-            let event = |process| NativeEvent { process, ..NativeEvent::default() };
-            settle.answer(started.map(|started| event(process::shown(&started))));
+        let settle = Settle::new(id, &self.emitter);
+        self.sandbox.start_process(&request.session_id.clone(), process::new_process(request), move |started| {
+            settle.answer(started.and_then(|started| process::begun(&started)));
         });
-        Ok(())
+        Ok(Pending::new())
     }
 
     /// All known processes, in the order of their starts. A process is known until it is cleaned up.
@@ -40,8 +39,7 @@ impl NativeSandbox {
         process::shown(self.sandbox.processes().find(&process_id)?.as_ref())
     }
 
-    /// Kills a process with its tree. Ends with `done` and `killed` once the process's whole tree has exited; false if
-    /// it had ended before.
+    /// Kills a process with its tree. Ends once the process's whole tree has exited; false if it had ended before.
     #[napi(catch_unwind)]
     pub fn kill_process(
         &self,
@@ -50,7 +48,7 @@ impl NativeSandbox {
         signal: i32,
         force_kill_after_delay: u32,
         by: NativeKilledBy,
-    ) -> Result<()> {
+    ) -> Result<Pending<bool>> {
         let (policy, by) = (process::policy(signal, force_kill_after_delay), process::killed_by(by));
         self.with(id, &process, move |found| async move {
             let killed = found.kill(by, policy).await;
@@ -58,24 +56,24 @@ impl NativeSandbox {
                 // The end is published a moment after the tree has ended.
                 found.wait().await;
             }
-            Ok(NativeEvent { killed: Some(killed), ..NativeEvent::default() })
+            Ok(killed)
         })
     }
 
-    /// Waits for the end of a process. Ends with `done` and `process` once it has ended.
+    /// Waits for the end of a process.
     #[napi(catch_unwind)]
-    pub fn wait_process(&self, id: u32, process: NativeProcessRef) -> Result<()> {
+    pub fn wait_process(&self, id: u32, process: NativeProcessRef) -> Result<Pending<Option<NativeProcess>>> {
         self.with(id, &process, |found| {
             let wait = self.waits.open(id);
             async move {
                 let ended = wait.run(found.wait()).await;
-                Ok(NativeEvent { process: ended.and_then(|()| process::shown(&found)), ..NativeEvent::default() })
+                Ok(ended.and_then(|()| process::shown(&found)))
             }
         })
     }
 
-    /// Ends with `done` and `log`: at most `maxBytes` from `cursor` on. With `follow` it waits for output or the end of the
-    /// process; without, the log may be empty.
+    /// Reads at most `maxBytes` of a log, from `cursor` on. With `follow` it waits for output or the end of the process;
+    /// without, there may be none.
     #[napi(catch_unwind)]
     pub fn read_log(
         &self,
@@ -84,7 +82,7 @@ impl NativeSandbox {
         cursor: f64,
         max_bytes: u32,
         follow: bool,
-    ) -> Result<()> {
+    ) -> Result<Pending<Option<NativeLog>>> {
         let (cursor, most) = (cursor as u64, max_bytes as usize);
         self.with(id, &process, |found| {
             let wait = follow.then(|| self.waits.open(id));
@@ -93,41 +91,49 @@ impl NativeSandbox {
                     Some(wait) => wait.run(found.log.follow(cursor, most)).await,
                     None => Some(found.log.read(cursor, most).await),
                 };
-                Ok(NativeEvent { log: slice.map(process::log), ..NativeEvent::default() })
+                Ok(slice.map(process::log))
             }
         })
     }
 
-    /// Waits for the first of several things. Ends with `done`, `first` and `process`, and with `waiting` or `logLines`
-    /// if that came first.
+    /// Waits for the first of several things.
     #[napi(catch_unwind)]
-    pub fn wait_for(&self, id: u32, process: NativeProcessRef, conditions: NativeConditions) -> Result<()> {
+    pub fn wait_for(
+        &self,
+        id: u32,
+        process: NativeProcessRef,
+        conditions: NativeConditions,
+    ) -> Result<Pending<Option<NativeFirst>>> {
         let conditions = process::conditions(conditions);
         self.with(id, &process, |found| {
             let wait = self.waits.open(id);
             async move {
                 let first = wait.run(found.wait_for(conditions)).await.transpose()?;
-                Ok(first.map_or_else(NativeEvent::default, |first| process::first(first, &found)))
+                Ok(first.map(|first| process::first(first, &found)))
             }
         })
     }
 
-    /// Reads lines of a log. Ends with `done` and `logLines`, or with INVALID_OPTION.
+    /// Reads lines of a log. May fail with INVALID_OPTION.
     #[napi(catch_unwind)]
-    pub fn log_lines(&self, id: u32, process: NativeProcessRef, query: NativeLineQuery) -> Result<()> {
+    pub fn log_lines(
+        &self,
+        id: u32,
+        process: NativeProcessRef,
+        query: NativeLineQuery,
+    ) -> Result<Pending<Option<NativeLogLines>>> {
         let query = process::line_query(query);
         self.with(id, &process, |found| {
             let wait = self.waits.open(id);
             async move {
                 let lines = wait.run(found.log.lines(query)).await.transpose()?;
-                Ok(NativeEvent { log_lines: lines.map(process::log_lines), ..NativeEvent::default() })
+                Ok(lines.map(process::log_lines))
             }
         })
     }
 
-    /// Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readEvents, readLog, logLines,
-    /// workspaceChanges or workspaceDiff, or the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for
-    /// running commands. The call then ends with an empty `done`.
+    /// Gives up a pending awaitJob, or one whose `Pending` allows null: the call then ends with null. Those that change
+    /// something give up only their wait for running commands.
     #[napi(catch_unwind)]
     pub fn abandon(&self, id: u32) {
         self.waits.abandon(id);
@@ -149,10 +155,10 @@ impl NativeSandbox {
         self.find(&process).is_ok_and(|found| found.signal(signal))
     }
 
-    /// Sends a piece of standard input. Ends with `done` once the pipe took the data, with an error if the input is
-    /// closed or was never a pipe.
+    /// Sends a piece of standard input. Ends once the pipe took the data, with an error if the input is closed or was never a
+    /// pipe.
     #[napi(catch_unwind)]
-    pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<()> {
+    pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<Pending<()>> {
         let closed = || {
             Error::new(
                 Code::InputClosed,
@@ -163,17 +169,11 @@ impl NativeSandbox {
             Code::ProcessNotFound => closed(),
             _ => error,
         });
-        let written = found.and_then(|found| {
-            if !found.takes_input() {
-                return Err(closed());
-            }
-            found.write(chunk(&self.emitter, id, &data));
-            Ok(())
-        });
-        if written.is_err() {
-            self.emitter.settle(id, written);
+        match found.and_then(|found| if found.takes_input() { Ok(found) } else { Err(closed()) }) {
+            Ok(found) => found.write(chunk(&self.emitter, id, &data)),
+            Err(error) => return Ok(self.refuse(id, error)),
         }
-        Ok(())
+        Ok(Pending::new())
     }
 
     /// Closes standard input.
@@ -191,41 +191,33 @@ impl NativeSandbox {
         found.is_ok_and(|found| found.resize(process::size(cols, rows)))
     }
 
-    /// Reads the resource usage of a process and its tree. Ends with `done` and `stats`, or with an error if the
-    /// process has ended.
+    /// Reads the resource usage of a process and its tree. Fails if the process has ended.
     #[napi(catch_unwind)]
-    pub fn process_stats(&self, id: u32, process: NativeProcessRef) -> Result<()> {
+    pub fn process_stats(&self, id: u32, process: NativeProcessRef) -> Result<Pending<NativeStats>> {
         self.with(id, &process, |found| async move {
             let life = found.life();
             match life.birth.filter(|_| life.end.is_none()) {
-                Some(birth) => {
-                    let stats = Stats::of(birth.tree).await?;
-                    Ok(NativeEvent { stats: Some(process::stats(stats)), ..NativeEvent::default() })
-                }
+                Some(birth) => Ok(process::stats(Stats::of(birth.tree).await?)),
                 None => Err(Error::new(Code::ProcessNotFound, format!("process '{}' has ended", found.id))),
             }
         })
     }
 
-    /// Ends with `done`, and with `waiting` if a program waits for input.
+    /// The program that waits for input, if one does.
     #[napi(catch_unwind)]
-    pub fn process_waiting(&self, id: u32, process: NativeProcessRef) -> Result<()> {
-        self.with(id, &process, |found| async move {
-            let waiting = found.waiting().await?.map(process::waiting);
-            Ok(NativeEvent { waiting, ..NativeEvent::default() })
-        })
+    pub fn process_waiting(&self, id: u32, process: NativeProcessRef) -> Result<Pending<Option<NativeWaiting>>> {
+        self.with(id, &process, |found| async move { Ok(found.waiting().await?.map(process::waiting)) })
     }
 
-    /// Ends with `done` and `listens`: whether a process of the tree listens on the TCP port.
+    /// Whether a process of the tree listens on the TCP port.
     #[napi(catch_unwind)]
-    pub fn process_listens(&self, id: u32, process: NativeProcessRef, port: u32) -> Result<()> {
+    pub fn process_listens(&self, id: u32, process: NativeProcessRef, port: u32) -> Result<Pending<bool>> {
         self.with(id, &process, move |found| async move {
             let birth = found.life().birth;
-            let listens = match birth {
-                Some(birth) => ports::listens(birth.tree, port as u16).await?,
-                None => false,
-            };
-            Ok(NativeEvent { listens: Some(listens), ..NativeEvent::default() })
+            match birth {
+                Some(birth) => ports::listens(birth.tree, port as u16).await,
+                None => Ok(false),
+            }
         })
     }
 
@@ -248,21 +240,14 @@ impl NativeSandbox {
     }
 
     /// Runs work for a process on the engine's thread and sends the result.
-    fn with<F, R>(&self, id: u32, process: &NativeProcessRef, act: F) -> Result<()>
+    fn with<T, R>(&self, id: u32, process: &NativeProcessRef, act: impl FnOnce(Arc<Process>) -> R) -> Result<Pending<T>>
     where
-        F: FnOnce(Arc<Process>) -> R,
-        R: Future<Output = std::result::Result<NativeEvent, Error>> + Send + 'static,
+        T: ToNapiValue + Send + 'static,
+        R: Future<Output = std::result::Result<T, Error>> + Send + 'static,
     {
-        let emitter = Arc::clone(&self.emitter);
         match self.find(process) {
-            Ok(found) => {
-                let (acting, settle) = (act(found), Settle::new(id, &emitter));
-                Ok(runtime::spawn(async move { settle.answer(acting.await) })?)
-            }
-            Err(error) => {
-                emitter.settle(id, Err(error));
-                Ok(())
-            }
+            Ok(found) => self.settle(id, act(found)),
+            Err(error) => Ok(self.refuse(id, error)),
         }
     }
 }

@@ -1,14 +1,19 @@
 //! The native class behind `Sandbox`.
 
 use crate::capabilities;
-use crate::emitter::{self, Emitter, Settle, question};
+use crate::emitter::{self, Emitter, question};
 use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
+use crate::settle::{Pending, Settle};
 use crate::socket::Socket;
-use crate::types::{NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession, NativeWorkspaceConfig};
+use crate::types::{
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativePort, NativeProcess,
+    NativeRunning, NativeSession, NativeStats, NativeWorkspaceConfig,
+};
 use crate::user;
+use crate::value::Value;
 use crate::variables::zip;
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
@@ -18,7 +23,7 @@ use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, OnQuestion, Sandbox};
 use nacre_core::workspace::Options;
-use napi::bindgen_prelude::{Either, Env, Function, Result, Uint8Array};
+use napi::bindgen_prelude::{Either, Env, Function, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -170,8 +175,7 @@ impl NativeSandbox {
         }
     }
 
-    /// Kills a command, whichever caller has made it. Ends with `done` and `killed` once that has ended; false if there
-    /// is none.
+    /// Kills a command, whichever caller has made it. Ends once that has ended; false if there is none.
     #[napi(catch_unwind)]
     pub fn kill_command(
         &self,
@@ -180,38 +184,35 @@ impl NativeSandbox {
         command: u32,
         signal: Option<i32>,
         by: NativeKilledBy,
-    ) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
+    ) -> Result<Pending<bool>> {
+        let sandbox = self.sandbox.clone();
         let is_command = self.calls.lock().get(&command).is_some_and(|call| call.session == session_id);
-        let settle = Settle::new(id, &emitter);
         let killing =
             is_command.then(|| sandbox.kill_command(&session_id, u64::from(command), signal, process::killed_by(by)));
-        Ok(runtime::spawn(async move {
+        self.settle(id, async move {
             let killed = killing.is_some();
             if let Some(killing) = killing {
                 killing.await;
             }
-            settle.answer(Ok(NativeEvent { killed: Some(killed), ..NativeEvent::default() }));
-        })?)
+            Ok(killed)
+        })
     }
 
-    /// Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the
-    /// exec ends now, with its result so far; otherwise it goes on to its one event.
+    /// Makes a running command a process, and frees its session. With `endsCall` the exec ends now, with its result so far;
+    /// otherwise it goes on to its one event.
     #[napi(catch_unwind)]
-    pub fn detach(&self, id: u32, exec_id: u32, ends_call: bool) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
+    pub fn detach(&self, id: u32, exec_id: u32, ends_call: bool) -> Result<Pending<NativeProcess>> {
         let running = self.calls.lock().get(&exec_id).map(|call| (call.session.clone(), call.process.clone()));
         runtime::handle()?;
-        let settle = Settle::new(id, &emitter);
         let Some((session, Some(process))) = running else {
-            settle.done(Err(Error::not_detached("it has already ended: its result has all of its output")));
-            return Ok(());
+            let error = Error::not_detached("it has already ended: its result has all of its output");
+            return Ok(self.refuse(id, error));
         };
-        sandbox.detach(&session, u64::from(exec_id), process, ends_call, move |detached| {
-            let event = |process| NativeEvent { process, ..NativeEvent::default() };
-            settle.answer(detached.map(|detached| event(process::shown(&detached))));
+        let settle = Settle::new(id, &self.emitter);
+        self.sandbox.detach(&session, u64::from(exec_id), process, ends_call, move |detached| {
+            settle.answer(detached.and_then(|detached| process::begun(&detached)));
         });
-        Ok(())
+        Ok(Pending::new())
     }
 
     /// Returns permits, one per consumed `output` event; the engine sends at most 16 events without.
@@ -222,16 +223,16 @@ impl NativeSandbox {
         }
     }
 
-    /// Sends a piece of standard input. For `input: 'stream'`: `done` for `writeId` follows once the pipe took the
-    /// bytes, or the command has ended.
+    /// Sends a piece of standard input, for `input: 'stream'`. Ends once the pipe took the bytes, or the command has ended.
     #[napi(catch_unwind)]
-    pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) {
+    pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) -> Pending<()> {
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
         let Some(input) = input.filter(InputWriter::is_open) else {
             let closed = Error::new(Code::InputClosed, "the command has ended, or its input is closed; run it again");
-            return self.emitter.settle(write_id, Err(closed));
+            return self.refuse(write_id, closed);
         };
         input.send(chunk(&self.emitter, write_id, &data));
+        Pending::new()
     }
 
     /// Closes standard input.
@@ -244,18 +245,20 @@ impl NativeSandbox {
 
     /// Sets and unsets variables of a session.
     #[napi(catch_unwind)]
-    pub fn set_env(&self, id: u32, session_id: String, names: Vec<String>, values: Vec<Option<String>>) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
-        let vars = zip(Some(names), Some(values));
+    pub fn set_env(
+        &self,
+        id: u32,
+        session_id: String,
+        names: Vec<String>,
+        values: Vec<Option<String>>,
+    ) -> Result<Pending<()>> {
         runtime::handle()?;
-        let (setting, settle) = (sandbox.set_env(&session_id, vars), Settle::new(id, &emitter));
-        Ok(runtime::spawn(async move { settle.done(setting.await) })?)
+        self.settle(id, self.sandbox.set_env(&session_id, zip(Some(names), Some(values))))
     }
 
     /// Creates a session.
     #[napi(catch_unwind)]
-    pub fn create_session(&self, id: u32, session: NativeSession) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
+    pub fn create_session(&self, id: u32, session: NativeSession) -> Result<Pending<()>> {
         let new = NewSession {
             id: session.session_id,
             cwd: session.cwd.map(Into::into),
@@ -264,16 +267,13 @@ impl NativeSandbox {
             isolation: session.isolation.map(isolation::rules),
         };
         runtime::handle()?;
-        let (creating, settle) = (sandbox.create_session(new), Settle::new(id, &emitter));
-        Ok(runtime::spawn(async move { settle.done(creating.await) })?)
+        self.settle(id, self.sandbox.create_session(new))
     }
 
     /// Ends a session.
     #[napi(catch_unwind)]
-    pub fn delete_session(&self, id: u32, session_id: String) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
-        let (deleting, settle) = (sandbox.delete_session(&session_id, FAREWELL), Settle::new(id, &emitter));
-        Ok(runtime::spawn(async move { settle.done(deleting.await) })?)
+    pub fn delete_session(&self, id: u32, session_id: String) -> Result<Pending<()>> {
+        self.settle(id, self.sandbox.delete_session(&session_id, FAREWELL))
     }
 
     /// Lists the ids of the sessions.
@@ -282,64 +282,43 @@ impl NativeSandbox {
         self.sandbox.sessions()
     }
 
-    /// Looks up the running and queued commands of a session. Ends with `done` and `running`.
+    /// Looks up the running and queued commands of a session.
     #[napi(catch_unwind)]
-    pub fn running(&self, id: u32, session_id: String) -> Result<()> {
-        let (asking, settle) = (self.sandbox.running(&session_id), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move {
-            let event = |commands: Vec<_>| NativeEvent {
-                running: Some(commands.into_iter().map(process::running).collect()),
-                ..NativeEvent::default()
-            };
-            settle.answer(asking.await.map(event));
-        })?)
+    pub fn running(&self, id: u32, session_id: String) -> Result<Pending<Vec<NativeRunning>>> {
+        let asking = self.sandbox.running(&session_id);
+        self.settle(id, async move { Ok(asking.await?.into_iter().map(process::running).collect()) })
     }
 
-    /// Reads the resource usage of a session, or of all of them. Ends with `done` and `stats`.
+    /// Reads the resource usage of a session, or of all of them.
     #[napi(catch_unwind)]
-    pub fn stats(&self, id: u32, session_id: Option<String>) -> Result<()> {
-        let (asking, settle) = (self.sandbox.stats(session_id.as_deref()), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move {
-            let event = |stats| NativeEvent { stats: Some(process::session_stats(stats)), ..NativeEvent::default() };
-            settle.answer(asking.await.map(event));
-        })?)
+    pub fn stats(&self, id: u32, session_id: Option<String>) -> Result<Pending<NativeStats>> {
+        let asking = self.sandbox.stats(session_id.as_deref());
+        self.settle(id, async move { asking.await.map(process::session_stats) })
     }
 
-    /// Lists where the programs of a session listen, or of all of them. Ends with `done` and `ports`.
+    /// Lists where the programs of a session listen, or of all of them.
     #[napi(catch_unwind)]
-    pub fn ports(&self, id: u32, session_id: Option<String>) -> Result<()> {
-        let (asking, settle) = (self.sandbox.ports(session_id.as_deref()), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move {
-            let event = |ports: Vec<_>| NativeEvent {
-                ports: Some(ports.into_iter().map(process::port).collect()),
-                ..NativeEvent::default()
-            };
-            settle.answer(asking.await.map(event));
-        })?)
+    pub fn ports(&self, id: u32, session_id: Option<String>) -> Result<Pending<Vec<NativePort>>> {
+        let asking = self.sandbox.ports(session_id.as_deref());
+        self.settle(id, async move { Ok(asking.await?.into_iter().map(process::port).collect()) })
     }
 
-    /// Connects to a port of a session, or of any of them. Ends with `done` and `socket`.
-    #[napi(catch_unwind)]
-    pub fn connect(&self, id: u32, session_id: Option<String>, port: u32) -> Result<()> {
-        let (connecting, settle) =
-            (self.sandbox.connect(session_id.as_deref(), port as u16), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move {
-            let event = |fd| NativeEvent { socket: Some(Socket(fd)), ..NativeEvent::default() };
-            settle.answer(connecting.await.map(event));
-        })?)
+    /// Connects to a port of a session, or of any of them. Returns a connected socket, which belongs to JavaScript from now on.
+    #[napi(catch_unwind, ts_return_type = "Pending<number>")]
+    pub fn connect(&self, id: u32, session_id: Option<String>, port: u32) -> Result<Pending<Socket>> {
+        let connecting = self.sandbox.connect(session_id.as_deref(), port as u16);
+        self.settle(id, async move { connecting.await.map(Socket) })
     }
 
     /// Ends everything.
     #[napi(catch_unwind)]
-    pub fn destroy(&self, id: u32) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
-        let (destroying, settle) = (sandbox.destroy(FAREWELL), Settle::new(id, &emitter));
-        let open_files = Arc::clone(&self.open_files);
-        Ok(runtime::spawn(async move {
+    pub fn destroy(&self, id: u32) -> Result<Pending<()>> {
+        let (destroying, open_files) = (self.sandbox.destroy(FAREWELL), Arc::clone(&self.open_files));
+        self.settle(id, async move {
             destroying.await;
             open_files.close_all();
-            settle.done(Ok(()));
-        })?)
+            Ok(())
+        })
     }
 
     /// Makes pending events keep the event loop alive.
@@ -354,20 +333,30 @@ impl NativeSandbox {
         self.emitter.keep_alive(&env, false);
     }
 
-    /// Probes the system. Ends with `done` and `capabilities`.
+    /// Probes the system.
     #[napi(catch_unwind)]
-    pub fn capabilities(&self, id: u32) -> Result<()> {
-        let (sandbox, emitter) = self.parts();
-        let settle = Settle::new(id, &emitter);
-        Ok(runtime::spawn(async move {
-            let describe = move || Ok(capabilities::describe(&sandbox));
-            let event = |found| NativeEvent { capabilities: Some(found), ..NativeEvent::default() };
-            settle.answer(blocking(describe).await.map(event));
-        })?)
+    pub fn capabilities(&self, id: u32) -> Result<Pending<NativeCapabilities>> {
+        let sandbox = self.sandbox.clone();
+        self.settle(id, blocking(move || Ok(capabilities::describe(&sandbox))))
+    }
+}
+
+impl NativeSandbox {
+    /// Works on a call on the engine's thread, and answers it then.
+    pub(crate) fn settle<T: ToNapiValue + Send + 'static>(
+        &self,
+        id: u32,
+        work: impl Future<Output = std::result::Result<T, Error>> + Send + 'static,
+    ) -> Result<Pending<T>> {
+        let settle = Settle::new(id, &self.emitter);
+        runtime::spawn(async move { settle.answer(work.await) })?;
+        Ok(Pending::new())
     }
 
-    pub(crate) fn parts(&self) -> (Sandbox, Arc<Emitter>) {
-        (self.sandbox.clone(), Arc::clone(&self.emitter))
+    /// Answers a call with an error.
+    pub(crate) fn refuse<T>(&self, id: u32, error: Error) -> Pending<T> {
+        self.emitter.settle(id, Err(error));
+        Pending::new()
     }
 }
 
@@ -380,7 +369,7 @@ impl Drop for NativeSandbox {
 /// A piece of input that settles its call once it is taken. If nothing receives it, dropping it settles the call.
 pub(crate) fn chunk(emitter: &Arc<Emitter>, id: u32, data: &Uint8Array) -> Chunk {
     let emitter = Arc::clone(emitter);
-    let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
+    let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(Value::new(()))))));
     Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) }
 }
 
@@ -398,20 +387,14 @@ impl Drop for Taken {
 
 fn log_to(emitter: Arc<Emitter>) -> Log {
     Log::new(move |level, line| {
-        emitter.emit(NativeEvent {
-            kind: "log".into(),
-            code: Some(level.as_str().into()),
-            message: Some(line),
-            ..NativeEvent::default()
-        });
+        emitter.emit(NativeEvent::Log { level: level.as_str().into(), message: line });
     })
 }
 
 /// Sends each question to JavaScript.
 fn tell(emitter: Arc<Emitter>) -> OnQuestion {
     OnQuestion::new(move |asked| {
-        let question = Some(question(asked));
-        emitter.emit(NativeEvent { kind: "question".into(), question, ..NativeEvent::default() });
+        emitter.emit(NativeEvent::Question { question: question(asked) });
     })
 }
 

@@ -1,187 +1,175 @@
 //! The native class's methods for a copy-on-write workspace.
 
-use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
+use crate::settle::Pending;
 use crate::types::{
-    NativeChanges, NativeCommit, NativeEvent, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage,
-    NativeWithheld,
+    NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage, NativeWithheld,
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
-use nacre_core::runtime;
 use nacre_core::sandbox::{Rollback, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, Point, Skipped, WorkspaceChange};
-use napi::bindgen_prelude::{ClassInstance, Result, Uint8Array};
+use napi::bindgen_prelude::{ClassInstance, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-type Answer = std::result::Result<NativeEvent, Error>;
+type Answer<T> = std::result::Result<T, Error>;
 
 #[napi]
 impl NativeSandbox {
-    /// Lists the changed paths: these, and everything below them; all by default. Ends with `done` and
-    /// `workspaceChanges`.
+    /// Lists the changed paths: these, and everything below them; all by default.
     #[napi(catch_unwind)]
-    pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
+    pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<Pending<Option<NativeChanges>>> {
         let paths = copied(paths);
         let guards = self.sandbox.guards_project();
         self.compare(id, move |workspace, stop| {
-            let changes = workspace.changes(paths, stop)?;
-            let workspace_changes = changes.map(|changes| columns(changes, guards));
-            Ok(NativeEvent { workspace_changes, ..NativeEvent::default() })
+            Ok(workspace.changes(paths, stop)?.map(|changes| columns(changes, guards)))
         })
     }
 
-    /// Ends with `done` and `data`, a patch in git's format.
-    #[napi(catch_unwind)]
-    pub fn workspace_diff(&self, id: u32, paths: Option<Vec<Uint8Array>>, max_bytes: f64) -> Result<()> {
+    /// A patch in git's format.
+    #[napi(catch_unwind, ts_return_type = "Pending<Buffer | null>")]
+    pub fn workspace_diff(
+        &self,
+        id: u32,
+        paths: Option<Vec<Uint8Array>>,
+        max_bytes: f64,
+    ) -> Result<Pending<Option<Piece>>> {
         let paths = copied(paths);
         self.compare(id, move |workspace, stop| {
+            let Some(mut file) = workspace.diff(paths, max_bytes as u64, stop)? else { return Ok(None) };
             let mut patch = Vec::new();
-            let Some(mut file) = workspace.diff(paths, max_bytes as u64, stop)? else {
-                return Ok(NativeEvent::default());
-            };
             file.read_to_end(&mut patch).map_err(|error| {
                 Error::new(Code::EngineError, format!("the patch of the workspace cannot be read: {error}"))
             })?;
-            Ok(NativeEvent { data: Some(Piece(patch)), ..NativeEvent::default() })
+            Ok(Some(Piece(patch)))
         })
     }
 
-    /// Applies changes to the real directory. Its wait for a pause can be abandoned. Ends with `done` and `commit`;
-    /// with `paths` in the error if there are conflicts.
+    /// Applies changes to the real directory. Its wait for a pause can be abandoned. Has `paths` in the error if there are
+    /// conflicts.
     #[napi(catch_unwind)]
-    pub fn workspace_commit(&self, id: u32, paths: Option<Vec<Uint8Array>>, force: bool, sync: bool) -> Result<()> {
+    pub fn workspace_commit(
+        &self,
+        id: u32,
+        paths: Option<Vec<Uint8Array>>,
+        force: bool,
+        sync: bool,
+    ) -> Result<Pending<Option<NativeCommit>>> {
         let committing = self.sandbox.commit(copied(paths), force, sync, self.waits.open(id).given_up());
-        self.answer(id, async move {
-            let commit = committing.await?.map(|Commit { applied, skipped }| {
+        self.settle(id, async move {
+            Ok(committing.await?.map(|Commit { applied, skipped }| {
                 let skipped =
                     skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
                 NativeCommit { applied: applied as f64, skipped: skipped.collect() }
-            });
-            Ok(NativeEvent { commit, ..NativeEvent::default() })
+            }))
         })
     }
 
-    /// Restores the real versions of changed paths. Its wait for a pause can be abandoned. Ends with `done` and
-    /// `discarded`.
+    /// Restores the real versions of changed paths, and returns their number. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
-    pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
+    pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<Pending<Option<f64>>> {
         let discarding = self.sandbox.discard(copied(paths), self.waits.open(id).given_up());
-        self.answer(id, async move {
-            let discarded = discarding.await?.map(|count| count as f64);
-            Ok(NativeEvent { discarded, ..NativeEvent::default() })
-        })
+        self.settle(id, async move { Ok(discarding.await?.map(|count| count as f64)) })
     }
 
-    /// Lists the workspaces whose layers are kept in a directory; by default in the state directory. Ends with `done`
-    /// and `workspaces`. Null: those in the state directory, here and below.
+    /// Lists the workspaces whose layers are kept in a directory. Null: those in the state directory, here and below.
     #[napi(catch_unwind)]
-    pub fn list_workspaces(&self, id: u32, directory: Option<String>) -> Result<()> {
+    pub fn list_workspaces(&self, id: u32, directory: Option<String>) -> Result<Pending<Vec<NativeNamed>>> {
         let sandbox = self.sandbox.clone();
-        self.answer(
-            id,
-            blocking(move || {
-                let found = sandbox.list_workspaces(directory.map(PathBuf::from))?;
-                Ok(NativeEvent { workspaces: Some(found.into_iter().map(named).collect()), ..NativeEvent::default() })
-            }),
-        )
+        let list = move || {
+            let found = sandbox.list_workspaces(directory.map(PathBuf::from))?;
+            Ok(found.into_iter().map(named).collect())
+        };
+        self.settle(id, blocking(list))
     }
 
     /// Deletes one of them.
     #[napi(catch_unwind)]
-    pub fn delete_workspace(&self, id: u32, directory: Option<String>, name: String) -> Result<()> {
+    pub fn delete_workspace(&self, id: u32, directory: Option<String>, name: String) -> Result<Pending<()>> {
         let sandbox = self.sandbox.clone();
-        self.answer(
-            id,
-            blocking(move || {
-                sandbox.delete_workspace(directory.map(PathBuf::from), &name)?;
-                Ok(NativeEvent::default())
-            }),
-        )
+        self.settle(id, blocking(move || sandbox.delete_workspace(directory.map(PathBuf::from), &name)))
     }
 
-    /// Keeps the files and the state of every session. Its wait for a pause can be abandoned. Ends with `done` and one
-    /// of `points`. `rejects`: fails if programs use the workspace, here and below.
+    /// Keeps the files and the state of every session. Its wait for a pause can be abandoned. `rejects`: fails if programs
+    /// use the workspace, here and below.
     #[napi(catch_unwind)]
-    pub fn checkpoint(&self, id: u32, name: Option<String>, rejects: bool) -> Result<()> {
+    pub fn checkpoint(&self, id: u32, name: Option<String>, rejects: bool) -> Result<Pending<Option<NativePoint>>> {
         let making = self.sandbox.checkpoint(name, when_busy(rejects), self.waits.open(id).given_up());
-        self.answer(id, async move {
-            let points = making.await?.map(|point| vec![kept(point)]);
-            Ok(NativeEvent { points, ..NativeEvent::default() })
-        })
+        self.settle(id, async move { Ok(making.await?.map(kept)) })
     }
 
-    /// Lists the checkpoints. Ends with `done` and `points`.
+    /// Lists the checkpoints.
     #[napi(catch_unwind)]
-    pub fn checkpoints(&self, id: u32) -> Result<()> {
-        self.on_workspace(id, |workspace| {
-            let points = workspace.checkpoints()?.into_iter().map(kept).collect();
-            Ok(NativeEvent { points: Some(points), ..NativeEvent::default() })
-        })
+    pub fn checkpoints(&self, id: u32) -> Result<Pending<Vec<NativePoint>>> {
+        self.on_workspace(id, |workspace| Ok(workspace.checkpoints()?.into_iter().map(kept).collect()))
     }
 
     /// Deletes a checkpoint.
     #[napi(catch_unwind)]
-    pub fn delete_checkpoint(&self, id: u32, number: f64) -> Result<()> {
-        self.on_workspace(id, move |workspace| {
-            workspace.delete_checkpoint(number as u64)?;
-            Ok(NativeEvent::default())
-        })
+    pub fn delete_checkpoint(&self, id: u32, number: f64) -> Result<Pending<()>> {
+        self.on_workspace(id, move |workspace| workspace.delete_checkpoint(number as u64))
     }
 
-    /// Goes on with the files and sessions of a checkpoint; by default of the newest automatic one. Ends with `done`,
-    /// one of `points` and `rollback`.
+    /// Goes on with the files and sessions of a checkpoint; by default of the newest automatic one.
     #[napi(catch_unwind)]
-    pub fn roll_back(&self, id: u32, number: Option<f64>) -> Result<()> {
+    pub fn roll_back(&self, id: u32, number: Option<f64>) -> Result<Pending<NativeRollback>> {
         let rolling = self.sandbox.roll_back(number.map(|number| number as u64));
-        self.answer(id, async move {
+        self.settle(id, async move {
             let Rollback { point, ended_processes, ended_sessions, missing } = rolling.await?;
-            let rollback = NativeRollback { command: point.command.clone(), ended_processes, ended_sessions, missing };
-            Ok(NativeEvent { points: Some(vec![kept(point)]), rollback: Some(rollback), ..NativeEvent::default() })
+            let command = point.command.clone();
+            Ok(NativeRollback { point: kept(point), command, ended_processes, ended_sessions, missing })
         })
     }
 
-    /// Lets other sandboxes, which have not been used, begin with the files and sessions of this one. Its wait for a
-    /// pause can be abandoned.
+    /// Lets other sandboxes, which have not been used, begin with the files and sessions of this one. True, unless its wait
+    /// for a pause was abandoned.
     #[napi(catch_unwind)]
-    pub fn fork(&self, id: u32, forks: Vec<ClassInstance<'_, NativeSandbox>>, rejects: bool) -> Result<()> {
+    pub fn fork(
+        &self,
+        id: u32,
+        forks: Vec<ClassInstance<'_, NativeSandbox>>,
+        rejects: bool,
+    ) -> Result<Pending<Option<bool>>> {
         let forks = forks.iter().map(|fork| fork.sandbox.clone()).collect();
         let forking = self.sandbox.fork(forks, when_busy(rejects), self.waits.open(id).given_up());
-        self.answer(id, async move {
-            let forked = forking.await?.map(|()| true);
-            Ok(NativeEvent { forked, ..NativeEvent::default() })
-        })
+        self.settle(id, async move { Ok(forking.await?.map(|()| true)) })
     }
 
-    /// Measures the layers. Ends with `done` and `usage`.
+    /// Measures the layers.
     #[napi(catch_unwind)]
-    pub fn workspace_usage(&self, id: u32) -> Result<()> {
+    pub fn workspace_usage(&self, id: u32) -> Result<Pending<NativeUsage>> {
         self.on_workspace(id, |workspace| {
             let found = workspace.usage()?;
-            let usage =
-                NativeUsage { bytes: found.bytes as f64, files: found.files as f64, layers: found.layers as f64 };
-            Ok(NativeEvent { usage: Some(usage), ..NativeEvent::default() })
+            Ok(NativeUsage { bytes: found.bytes as f64, files: found.files as f64, layers: found.layers as f64 })
         })
     }
 }
 
 impl NativeSandbox {
     /// Asks the keeper of the workspace, on a thread that may block.
-    fn on_workspace(&self, id: u32, ask: impl FnOnce(&Workspace) -> Answer + Send + 'static) -> Result<()> {
+    fn on_workspace<T: ToNapiValue + Send + 'static>(
+        &self,
+        id: u32,
+        ask: impl FnOnce(&Workspace) -> Answer<T> + Send + 'static,
+    ) -> Result<Pending<T>> {
         let sandbox = self.sandbox.clone();
-        self.answer(id, blocking(move || ask(&*sandbox.workspace()?)))
+        self.settle(id, blocking(move || ask(&*sandbox.workspace()?)))
     }
 
     /// Makes a comparison, which stops when the call is abandoned, on a thread that may block.
-    fn compare(&self, id: u32, ask: impl FnOnce(&Workspace, &Stop) -> Answer + Send + 'static) -> Result<()> {
+    fn compare<T: ToNapiValue + Send + 'static>(
+        &self,
+        id: u32,
+        ask: impl FnOnce(&Workspace, &Stop) -> Answer<Option<T>> + Send + 'static,
+    ) -> Result<Pending<Option<T>>> {
         let (sandbox, wait) = (self.sandbox.clone(), self.waits.open(id));
-        self.answer(id, async move {
+        self.settle(id, async move {
             let (workspace, stop) = (sandbox.workspace()?, Stop::default());
             let compared = wait.run({
                 let (workspace, stop) = (Arc::clone(&workspace), stop.clone());
@@ -189,14 +177,9 @@ impl NativeSandbox {
             });
             compared.await.unwrap_or_else(|| {
                 workspace.stop(&stop);
-                Ok(NativeEvent::default())
+                Ok(None)
             })
         })
-    }
-
-    fn answer(&self, id: u32, answer: impl Future<Output = Answer> + Send + 'static) -> Result<()> {
-        let settle = Settle::new(id, &self.emitter);
-        Ok(runtime::spawn(async move { settle.answer(answer.await) })?)
     }
 }
 

@@ -6,6 +6,14 @@
  * milliseconds, sizes in bytes, signals are numbers. Everything is validated before it crosses.
  */
 
+/**
+ * What a method returns whose call ends later: the `value` of its `done` event is a `T`. There is no such value: the method
+ * returns undefined.
+ */
+export interface Pending<T> {
+  readonly answer: T
+}
+
 export interface NativeAddon {
   NativeSandbox: new (config: NativeConfig, onEvent: (arg: NativeEvent) => void) => NativeSandbox
   /** The home directory of a user; null if this process cannot run programs as that user. */
@@ -135,91 +143,65 @@ export interface NativeDetachedProcess {
   autoCleanup: boolean
 }
 
-/** An event. */
-export interface NativeEvent {
-  /** The id of the call. */
-  id: number
-  /** `start`, `output`, `result`, `done` or `error`; `log` and `question` belong to no call. */
-  kind: 'start' | 'output' | 'result' | 'done' | 'error' | 'log' | 'question'
-  /** In `start`: the pid of the shell. */
-  pid?: number
-  /** In `output`: 1 is stdout, 2 is stderr. */
-  stream?: number
-  /** At most 256 KiB. In `done`: a part of a job's output, or a whole patch. */
-  data?: Buffer
-  /** In `result`; also in `error` if there is a partial result. */
-  result?: NativeResult
-  /** In `error`, a code of SandboxError; in `log`, the level. */
-  code?: string
-  /** In `error` and `log`: the message. */
-  message?: string
-  /** In `done`; which of the following are set depends on the call. */
-  process?: NativeProcess
-  /** In `done`: whether there was a process to kill. */
-  killed?: boolean
-  /** In `done`: the running and queued commands of a session. */
-  running?: Array<NativeRunning>
-  /** In `done`: events of the feed. */
-  feed?: NativeFeed
-  /** In `done`: a part of a log. */
-  log?: NativeLog
-  /** What a waitFor was for. */
-  first?: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
-  /** In `done`: lines of a log. */
-  logLines?: NativeLogLines
-  /** In `done`: the resource usage of a process or of sessions. */
-  stats?: NativeStats
-  /** In `done`: the program of a process that waits for input, if there is one. */
-  waiting?: NativeWaiting
-  /** In `done`: whether a process of the tree listens. */
-  listens?: boolean
-  /** In `done`: where programs listen. */
-  ports?: Array<NativePort>
-  /** In `question`: a connection that waits for an answer. */
-  question?: NativeQuestion
-  /** In `done`: a job that was started or found. */
-  job?: NativeJob
-  /** In `done`: all jobs. */
-  jobs?: Array<NativeJob>
-  /** In `done`: the state of a job. */
-  jobStatus?: NativeJobStatus
-  /** In `done`: the capabilities of this system. */
-  capabilities?: NativeCapabilities
-  /** In `done`: a file. */
-  file?: NativeFile
-  /** In `done`: the extended attributes of a file. */
-  attributes?: Record<string, string>
-  /** In `done`: a part of a list. */
-  files?: Array<NativeFile>
-  /** In `done`: the changes that a watch has seen. */
-  changes?: Array<NativeFileChange>
-  /** In `done`: the changed paths of a workspace. */
-  workspaceChanges?: NativeChanges
-  /** In `done`: what the layers of a workspace take. */
-  usage?: NativeUsage
-  /** In `done`: what a commit of a workspace has applied. */
-  commit?: NativeCommit
-  /** In `done`: the workspaces whose layers are kept. */
-  workspaces?: Array<NativeNamed>
-  /** In `done`: checkpoints. */
-  points?: Array<NativePoint>
-  /** In `done`: what a rollback has ended. */
-  rollback?: NativeRollback
-  /** In `done`: whether forks were made. */
-  forked?: boolean
-  /** In `done`: the number of changes that were discarded. */
-  discarded?: number
-  /** In `done`: a connected socket, which belongs to JavaScript from now on. */
-  socket?: number
-  /** In `done`: the handle of what was opened. */
-  handle?: number
-  /** In `error`: the file concerned. */
-  path?: string
-  /** In `error`: the paths in conflict, relative to the workspace. */
-  paths?: Array<string>
-  /** In `done` with `data`: whether nothing follows it. */
-  atEnd?: boolean
-}
+/** An event. A call ends with one `result`, `done` or `error`. */
+export type NativeEvent =
+  | {
+      kind: 'start'
+      /** Of the call. */
+      id: number
+      /** The pid of its shell. */
+      pid: number
+    }
+  | {
+      kind: 'output'
+      /** Of the call. */
+      id: number
+      /** 1 is stdout, 2 is stderr. */
+      stream: number
+      /** At most 256 KiB. */
+      data: Buffer
+    }
+  | {
+      kind: 'result'
+      /** Of the call. */
+      id: number
+      /** What it returns. */
+      result: NativeResult
+    }
+  | {
+      kind: 'done'
+      /** Of the call. */
+      id: number
+      /** What the call returns: the `T` of its `Pending<T>`. */
+      value: unknown
+    }
+  | {
+      kind: 'error'
+      /** Of the call. */
+      id: number
+      /** A code of SandboxError. */
+      code: string
+      /** In one sentence. */
+      message: string
+      /** The file concerned. */
+      path?: string
+      /** The paths in conflict, relative to the workspace. */
+      paths?: Array<string>
+      /** Of a command: the result so far. */
+      result?: NativeResult
+    }
+  | {
+      kind: 'log'
+      /** How much it matters. */
+      level: 'debug' | 'info' | 'warn' | 'error'
+      /** In one line. */
+      message: string
+    }
+  | {
+      kind: 'question'
+      /** To which host. */
+      question: NativeQuestion
+    }
 
 /** Options that few commands have. Other commands omit it: reading a property costs more than passing a number. */
 export interface NativeExecExtras {
@@ -381,6 +363,14 @@ export interface NativeFileChange {
   oldPathBytes?: Buffer
 }
 
+/** The beginning of a list. */
+export interface NativeFileList {
+  /** The first files. */
+  files: Array<NativeFile>
+  /** For fileListNext; absent if these are all. */
+  handle?: number
+}
+
 /** What to read when a file is opened. */
 export interface NativeFileRead {
   /** The file. */
@@ -407,6 +397,18 @@ export interface NativeFileWrite {
   attributes?: Record<string, string>
   /** A root that the path cannot leave. */
   root?: string
+}
+
+/** What a wait was for, and the process then. */
+export interface NativeFirst {
+  /** What came first. */
+  first: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
+  /** The process. */
+  process?: NativeProcess
+  /** The line, for `log`. */
+  logLines?: NativeLogLines
+  /** The program, for `input`. */
+  waiting?: NativeWaiting
 }
 
 /** Rules with absolute paths, without links. */
@@ -463,6 +465,16 @@ export interface NativeJob {
   command?: string
   /** The state, in lists. */
   status?: NativeJobStatus
+}
+
+/** A part of a job's output. */
+export interface NativeJobOutput {
+  /** The state, read before the output. */
+  status: NativeJobStatus
+  /** The bytes. */
+  data: Buffer
+  /** Whether nothing follows them. */
+  atEnd: boolean
 }
 
 /** A durable job to start. */
@@ -628,6 +640,16 @@ export interface NativeNamed {
   inUse: boolean
   /** When it was last used, in seconds since 1970. */
   usedAt: number
+}
+
+/** A file that was opened for reading. */
+export interface NativeOpenFile {
+  /** The file. */
+  file: NativeFile
+  /** Its first bytes. */
+  data: Buffer
+  /** For fileReadAt; absent if these are all. */
+  handle?: number
 }
 
 /** A checkpoint. */
@@ -812,6 +834,8 @@ export interface NativeResult {
 
 /** What a rollback has done. */
 export interface NativeRollback {
+  /** The checkpoint. */
+  point: NativePoint
   /** The command before which the checkpoint was made, if it is an automatic one. */
   command?: string
   /** The ids of background processes. */
@@ -844,24 +868,21 @@ export interface NativeRunning {
 export interface NativeSandbox {
   /** The number of the last event. The caller counts as a reader of what follows. */
   lastEvent(): number
-  /** Ends with `done` and `feed`: at most `most` events after `since`, for which it waits. */
-  readEvents(id: number, since: number, most: number): void
+  /** Reads at most `most` events after `since`, for which it waits. */
+  readEvents(id: number, since: number, most: number): Pending<NativeFeed | null>
   /** Adds that a service has been started again. */
   serviceRestarted(sessionId: string, processId: string, restarts: number): void
-  /** Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`. */
+  /** Describes a file, if it exists. Here and below, the path cannot leave `root`. */
   fileStat(
     id: number,
     sessionId: string,
     path: Uint8Array,
     follow: boolean,
     root?: string | undefined | null,
-  ): void
+  ): Pending<NativeFile | null>
   /** Creates a directory, or renames, copies or removes a file. */
-  fileChange(id: number, sessionId: string, action: NativeFileAction): void
-  /**
-   * Lists a directory of at most `most` entries. Ends with `done` and `files`, and a handle for fileNext if there may be
-   * more.
-   */
+  fileChange(id: number, sessionId: string, action: NativeFileAction): Pending<undefined>
+  /** Lists a directory of at most `most` entries. */
   fileList(
     id: number,
     sessionId: string,
@@ -869,86 +890,91 @@ export interface NativeSandbox {
     depth: number,
     most: number,
     root?: string | undefined | null,
-  ): void
-  /**
-   * Opens a file and reads its beginning; without a handle, that was the whole file. Refuses more than `max_size`
-   * bytes. Ends with `done`, `file` and its first `data`, and a handle for fileReadAt if there may be more.
-   */
-  fileRead(id: number, sessionId: string, request: NativeFileRead): void
-  /** Reads a part of an open file. Ends with `done` and `data`, shorter than `length` at the end of the file. */
-  fileReadAt(id: number, handle: number, position: number, length: number): void
-  /** Ends with `done` and `attributes`: the extended attributes of a regular file whose names begin with `prefix`. */
-  fileAttributes(id: number, sessionId: string, path: Uint8Array, prefix: string): void
-  /** Writes a whole file. Ends with `done` and `file`; with an error if nothing was changed. */
-  fileWrite(id: number, sessionId: string, request: NativeFileWrite, data: Uint8Array): void
-  /** Opens a file for writing in pieces. Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert. */
-  fileWriteOpen(id: number, sessionId: string, request: NativeFileWrite): void
+  ): Pending<NativeFileList | null>
+  /** Opens a file and reads its beginning. Refuses more than `max_size` bytes. */
+  fileRead(id: number, sessionId: string, request: NativeFileRead): Pending<NativeOpenFile | null>
+  /** Reads a part of an open file, shorter than `length` at the end of the file. */
+  fileReadAt(id: number, handle: number, position: number, length: number): Pending<Buffer | null>
+  /** The extended attributes of a regular file whose names begin with `prefix`. */
+  fileAttributes(
+    id: number,
+    sessionId: string,
+    path: Uint8Array,
+    prefix: string,
+  ): Pending<Record<string, string> | null>
+  /** Writes a whole file. Fails if nothing was changed. */
+  fileWrite(
+    id: number,
+    sessionId: string,
+    request: NativeFileWrite,
+    data: Uint8Array,
+  ): Pending<NativeFile | null>
+  /** Opens a file for writing in pieces. Returns a handle for fileWritePiece, fileCommit and fileRevert. */
+  fileWriteOpen(id: number, sessionId: string, request: NativeFileWrite): Pending<number | null>
   /** Writes a piece. */
-  fileWritePiece(id: number, handle: number, data: Uint8Array): void
-  /** Commits a write: the file now has its content. Ends with `done` and `file`. */
-  fileCommit(id: number, handle: number): void
+  fileWritePiece(id: number, handle: number, data: Uint8Array): Pending<undefined | null>
+  /** Commits a write: the file now has its content. */
+  fileCommit(id: number, handle: number): Pending<NativeFile | null>
   /** Reverts a write. Ends once nothing of it is left. */
-  fileRevert(id: number, handle: number): void
-  /** Starts watching. Ends with `done` and a handle for fileNext. */
-  fileWatch(id: number, sessionId: string, path: Uint8Array, recursive: boolean): void
-  /** Ends with `done`, and the next `files` of a list or the next `changes` of a watch: none at the end. */
-  fileNext(id: number, handle: number): void
+  fileRevert(id: number, handle: number): Pending<undefined | null>
+  /** Starts watching. Returns a handle for fileWatchNext. */
+  fileWatch(id: number, sessionId: string, path: Uint8Array, recursive: boolean): Pending<number | null>
+  /** The next files of a list: none at the end. */
+  fileListNext(id: number, handle: number): Pending<Array<NativeFile> | null>
+  /** The next changes that a watch sees. */
+  fileWatchNext(id: number, handle: number): Pending<Array<NativeFileChange> | null>
   /** Closes something that a call has opened. A write that was not committed is reverted. */
   fileClose(handle: number): void
-  /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */
-  startJob(id: number, request: NativeJobStart): void
-  /** Reads the state of a job. Ends with `done` and `jobStatus`. */
-  jobStatus(id: number, jobId: string): void
-  /**
-   * Reads a part of a job's output. Ends with `done` and `jobStatus`, taken first, `data`, at most `maxBytes` from
-   * `cursor` on, and `atEnd`.
-   */
-  readJob(id: number, jobId: string, cursor: number, maxBytes: number): void
-  /** Ends with `done` when there are more than `cursor` bytes of output, or the job is over; for null, only then. */
-  awaitJob(id: number, jobId: string, cursor?: number | undefined | null): void
-  /** Cancels a job. Ends with `done` once all processes of the job have exited. Null: the grace time from its start. */
-  cancelJob(id: number, jobId: string, graceMs?: number | undefined | null): void
-  /** Finds a job. Ends with `done`, and `job` if there is such a job. */
-  attachJob(id: number, jobId: string): void
-  /** Lists all jobs. Ends with `done` and `jobs`. */
-  listJobs(id: number): void
+  /** Starts a durable job. Ends once the command has been released. */
+  startJob(id: number, request: NativeJobStart): Pending<NativeJob>
+  /** Reads the state of a job. */
+  jobStatus(id: number, jobId: string): Pending<NativeJobStatus>
+  /** Reads a part of a job's output: at most `maxBytes` from `cursor` on. */
+  readJob(id: number, jobId: string, cursor: number, maxBytes: number): Pending<NativeJobOutput>
+  /** Waits for more than `cursor` bytes of output, or the end of the job; for null, only for that. */
+  awaitJob(id: number, jobId: string, cursor?: number | undefined | null): Pending<undefined>
+  /** Cancels a job. Ends once all processes of the job have exited. Null: the grace time from its start. */
+  cancelJob(id: number, jobId: string, graceMs?: number | undefined | null): Pending<undefined>
+  /** Finds a job, if there is such a job. */
+  attachJob(id: number, jobId: string): Pending<NativeJob | null>
+  /** Lists all jobs. */
+  listJobs(id: number): Pending<Array<NativeJob>>
   /** Removes a job's directory. */
-  removeJob(id: number, jobId: string): void
-  /** Starts a process. Ends with `done` and `process`, once the process has a pid. */
-  startProcess(id: number, request: NativeProcessStart): void
+  removeJob(id: number, jobId: string): Pending<undefined>
+  /** Starts a process. Ends once the process has a pid. */
+  startProcess(id: number, request: NativeProcessStart): Pending<NativeProcess>
   /** All known processes, in the order of their starts. A process is known until it is cleaned up. */
   processes(): Array<NativeProcess>
   /** Finds the present process with this id. */
   process(processId: string): NativeProcess | null
-  /**
-   * Kills a process with its tree. Ends with `done` and `killed` once the process's whole tree has exited; false if
-   * it had ended before.
-   */
+  /** Kills a process with its tree. Ends once the process's whole tree has exited; false if it had ended before. */
   killProcess(
     id: number,
     process: NativeProcessRef,
     signal: number,
     forceKillAfterDelay: number,
     by: NativeKilledBy,
-  ): void
-  /** Waits for the end of a process. Ends with `done` and `process` once it has ended. */
-  waitProcess(id: number, process: NativeProcessRef): void
+  ): Pending<boolean>
+  /** Waits for the end of a process. */
+  waitProcess(id: number, process: NativeProcessRef): Pending<NativeProcess | null>
   /**
-   * Ends with `done` and `log`: at most `maxBytes` from `cursor` on. With `follow` it waits for output or the end of the
-   * process; without, the log may be empty.
+   * Reads at most `maxBytes` of a log, from `cursor` on. With `follow` it waits for output or the end of the process;
+   * without, there may be none.
    */
-  readLog(id: number, process: NativeProcessRef, cursor: number, maxBytes: number, follow: boolean): void
+  readLog(
+    id: number,
+    process: NativeProcessRef,
+    cursor: number,
+    maxBytes: number,
+    follow: boolean,
+  ): Pending<NativeLog | null>
+  /** Waits for the first of several things. */
+  waitFor(id: number, process: NativeProcessRef, conditions: NativeConditions): Pending<NativeFirst | null>
+  /** Reads lines of a log. May fail with INVALID_OPTION. */
+  logLines(id: number, process: NativeProcessRef, query: NativeLineQuery): Pending<NativeLogLines | null>
   /**
-   * Waits for the first of several things. Ends with `done`, `first` and `process`, and with `waiting` or `logLines`
-   * if that came first.
-   */
-  waitFor(id: number, process: NativeProcessRef, conditions: NativeConditions): void
-  /** Reads lines of a log. Ends with `done` and `logLines`, or with INVALID_OPTION. */
-  logLines(id: number, process: NativeProcessRef, query: NativeLineQuery): void
-  /**
-   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readEvents, readLog, logLines,
-   * workspaceChanges or workspaceDiff, or the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for
-   * running commands. The call then ends with an empty `done`.
+   * Gives up a pending awaitJob, or one whose `Pending` allows null: the call then ends with null. Those that change
+   * something give up only their wait for running commands.
    */
   abandon(id: number): void
   /** Reports that the reader of a process with a `window` has taken everything before the cursor. */
@@ -956,23 +982,20 @@ export interface NativeSandbox {
   /** Sends a signal to the process group, with no further escalation. False if the process has ended. */
   signalProcess(process: NativeProcessRef, signal: number): boolean
   /**
-   * Sends a piece of standard input. Ends with `done` once the pipe took the data, with an error if the input is
-   * closed or was never a pipe.
+   * Sends a piece of standard input. Ends once the pipe took the data, with an error if the input is closed or was never a
+   * pipe.
    */
-  writeProcess(id: number, process: NativeProcessRef, data: Uint8Array): void
+  writeProcess(id: number, process: NativeProcessRef, data: Uint8Array): Pending<undefined>
   /** Closes standard input. */
   closeProcessInput(process: NativeProcessRef): void
   /** Sets the size of a terminal. False if the process has ended. */
   resizeProcess(process: NativeProcessRef, cols: number, rows: number): boolean
-  /**
-   * Reads the resource usage of a process and its tree. Ends with `done` and `stats`, or with an error if the
-   * process has ended.
-   */
-  processStats(id: number, process: NativeProcessRef): void
-  /** Ends with `done`, and with `waiting` if a program waits for input. */
-  processWaiting(id: number, process: NativeProcessRef): void
-  /** Ends with `done` and `listens`: whether a process of the tree listens on the TCP port. */
-  processListens(id: number, process: NativeProcessRef, port: number): void
+  /** Reads the resource usage of a process and its tree. Fails if the process has ended. */
+  processStats(id: number, process: NativeProcessRef): Pending<NativeStats>
+  /** The program that waits for input, if one does. */
+  processWaiting(id: number, process: NativeProcessRef): Pending<NativeWaiting | null>
+  /** Whether a process of the tree listens on the TCP port. */
+  processListens(id: number, process: NativeProcessRef, port: number): Pending<boolean>
   /** Forgets a command and its log. No effect if it has become a process. */
   forgetCommand(number: number): void
   /** Forgets those of these processes that have ended, and their logs. Returns how many. */
@@ -1001,105 +1024,96 @@ export interface NativeSandbox {
    * event. A second call only has an effect with SIGKILL, which cuts the grace time short.
    */
   interrupt(id: number, signal: number | undefined | null, by: NativeKilledBy): void
-  /**
-   * Kills a command, whichever caller has made it. Ends with `done` and `killed` once that has ended; false if there
-   * is none.
-   */
+  /** Kills a command, whichever caller has made it. Ends once that has ended; false if there is none. */
   killCommand(
     id: number,
     sessionId: string,
     command: number,
     signal: number | undefined | null,
     by: NativeKilledBy,
-  ): void
+  ): Pending<boolean>
   /**
-   * Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the
-   * exec ends now, with its result so far; otherwise it goes on to its one event.
+   * Makes a running command a process, and frees its session. With `endsCall` the exec ends now, with its result so far;
+   * otherwise it goes on to its one event.
    */
-  detach(id: number, execId: number, endsCall: boolean): void
+  detach(id: number, execId: number, endsCall: boolean): Pending<NativeProcess>
   /** Returns permits, one per consumed `output` event; the engine sends at most 16 events without. */
   credit(id: number, count: number): void
-  /**
-   * Sends a piece of standard input. For `input: 'stream'`: `done` for `writeId` follows once the pipe took the
-   * bytes, or the command has ended.
-   */
-  write(id: number, writeId: number, data: Uint8Array): void
+  /** Sends a piece of standard input, for `input: 'stream'`. Ends once the pipe took the bytes, or the command has ended. */
+  write(id: number, writeId: number, data: Uint8Array): Pending<undefined>
   /** Closes standard input. */
   closeInput(id: number): void
   /** Sets and unsets variables of a session. */
-  setEnv(id: number, sessionId: string, names: Array<string>, values: Array<string | null>): void
+  setEnv(
+    id: number,
+    sessionId: string,
+    names: Array<string>,
+    values: Array<string | null>,
+  ): Pending<undefined>
   /** Creates a session. */
-  createSession(id: number, session: NativeSession): void
+  createSession(id: number, session: NativeSession): Pending<undefined>
   /** Ends a session. */
-  deleteSession(id: number, sessionId: string): void
+  deleteSession(id: number, sessionId: string): Pending<undefined>
   /** Lists the ids of the sessions. */
   sessions(): Array<string>
-  /** Looks up the running and queued commands of a session. Ends with `done` and `running`. */
-  running(id: number, sessionId: string): void
-  /** Reads the resource usage of a session, or of all of them. Ends with `done` and `stats`. */
-  stats(id: number, sessionId?: string | undefined | null): void
-  /** Lists where the programs of a session listen, or of all of them. Ends with `done` and `ports`. */
-  ports(id: number, sessionId?: string | undefined | null): void
-  /** Connects to a port of a session, or of any of them. Ends with `done` and `socket`. */
-  connect(id: number, sessionId: string | undefined | null, port: number): void
+  /** Looks up the running and queued commands of a session. */
+  running(id: number, sessionId: string): Pending<Array<NativeRunning>>
+  /** Reads the resource usage of a session, or of all of them. */
+  stats(id: number, sessionId?: string | undefined | null): Pending<NativeStats>
+  /** Lists where the programs of a session listen, or of all of them. */
+  ports(id: number, sessionId?: string | undefined | null): Pending<Array<NativePort>>
+  /** Connects to a port of a session, or of any of them. Returns a connected socket, which belongs to JavaScript from now on. */
+  connect(id: number, sessionId: string | undefined | null, port: number): Pending<number>
   /** Ends everything. */
-  destroy(id: number): void
+  destroy(id: number): Pending<undefined>
   /** Makes pending events keep the event loop alive. */
   ref(): void
   /** Lets the event loop end despite pending events. */
   unref(): void
-  /** Probes the system. Ends with `done` and `capabilities`. */
-  capabilities(id: number): void
+  /** Probes the system. */
+  capabilities(id: number): Pending<NativeCapabilities>
+  /** Lists the changed paths: these, and everything below them; all by default. */
+  workspaceChanges(id: number, paths?: Array<Uint8Array> | undefined | null): Pending<NativeChanges | null>
+  /** A patch in git's format. */
+  workspaceDiff(
+    id: number,
+    paths: Array<Uint8Array> | undefined | null,
+    maxBytes: number,
+  ): Pending<Buffer | null>
   /**
-   * Lists the changed paths: these, and everything below them; all by default. Ends with `done` and
-   * `workspaceChanges`.
-   */
-  workspaceChanges(id: number, paths?: Array<Uint8Array> | undefined | null): void
-  /** Ends with `done` and `data`, a patch in git's format. */
-  workspaceDiff(id: number, paths: Array<Uint8Array> | undefined | null, maxBytes: number): void
-  /**
-   * Applies changes to the real directory. Its wait for a pause can be abandoned. Ends with `done` and `commit`;
-   * with `paths` in the error if there are conflicts.
+   * Applies changes to the real directory. Its wait for a pause can be abandoned. Has `paths` in the error if there are
+   * conflicts.
    */
   workspaceCommit(
     id: number,
     paths: Array<Uint8Array> | undefined | null,
     force: boolean,
     sync: boolean,
-  ): void
-  /**
-   * Restores the real versions of changed paths. Its wait for a pause can be abandoned. Ends with `done` and
-   * `discarded`.
-   */
-  workspaceDiscard(id: number, paths?: Array<Uint8Array> | undefined | null): void
-  /**
-   * Lists the workspaces whose layers are kept in a directory; by default in the state directory. Ends with `done`
-   * and `workspaces`. Null: those in the state directory, here and below.
-   */
-  listWorkspaces(id: number, directory?: string | undefined | null): void
+  ): Pending<NativeCommit | null>
+  /** Restores the real versions of changed paths, and returns their number. Its wait for a pause can be abandoned. */
+  workspaceDiscard(id: number, paths?: Array<Uint8Array> | undefined | null): Pending<number | null>
+  /** Lists the workspaces whose layers are kept in a directory. Null: those in the state directory, here and below. */
+  listWorkspaces(id: number, directory?: string | undefined | null): Pending<Array<NativeNamed>>
   /** Deletes one of them. */
-  deleteWorkspace(id: number, directory: string | undefined | null, name: string): void
+  deleteWorkspace(id: number, directory: string | undefined | null, name: string): Pending<undefined>
   /**
-   * Keeps the files and the state of every session. Its wait for a pause can be abandoned. Ends with `done` and one
-   * of `points`. `rejects`: fails if programs use the workspace, here and below.
+   * Keeps the files and the state of every session. Its wait for a pause can be abandoned. `rejects`: fails if programs
+   * use the workspace, here and below.
    */
-  checkpoint(id: number, name: string | undefined | null, rejects: boolean): void
-  /** Lists the checkpoints. Ends with `done` and `points`. */
-  checkpoints(id: number): void
+  checkpoint(id: number, name: string | undefined | null, rejects: boolean): Pending<NativePoint | null>
+  /** Lists the checkpoints. */
+  checkpoints(id: number): Pending<Array<NativePoint>>
   /** Deletes a checkpoint. */
-  deleteCheckpoint(id: number, number: number): void
+  deleteCheckpoint(id: number, number: number): Pending<undefined>
+  /** Goes on with the files and sessions of a checkpoint; by default of the newest automatic one. */
+  rollBack(id: number, number?: number | undefined | null): Pending<NativeRollback>
   /**
-   * Goes on with the files and sessions of a checkpoint; by default of the newest automatic one. Ends with `done`,
-   * one of `points` and `rollback`.
+   * Lets other sandboxes, which have not been used, begin with the files and sessions of this one. True, unless its wait
+   * for a pause was abandoned.
    */
-  rollBack(id: number, number?: number | undefined | null): void
-  /**
-   * Lets other sandboxes, which have not been used, begin with the files and sessions of this one. Its wait for a
-   * pause can be abandoned.
-   */
-  fork(id: number, forks: Array<NativeSandbox>, rejects: boolean): void
-  /** Measures the layers. Ends with `done` and `usage`. */
-  workspaceUsage(id: number): void
+  fork(id: number, forks: Array<NativeSandbox>, rejects: boolean): Pending<boolean | null>
+  /** Measures the layers. */
+  workspaceUsage(id: number): Pending<NativeUsage>
 }
 
 /** A session to create. */

@@ -1,5 +1,6 @@
 //! Files and their changes.
 
+use crate::piece::Piece;
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
 use std::collections::HashMap;
@@ -90,4 +91,25 @@ pub struct NativeFileWrite {
     pub attributes: Option<HashMap<String, String>>,
     /// A root that the path cannot leave.
     pub root: Option<String>,
+}
+
+/// The beginning of a list.
+#[napi(object, object_from_js = false)]
+pub struct NativeFileList {
+    /// The first files.
+    pub files: Vec<NativeFile>,
+    /// For fileListNext; absent if these are all.
+    pub handle: Option<u32>,
+}
+
+/// A file that was opened for reading.
+#[napi(object, object_from_js = false)]
+pub struct NativeOpenFile {
+    /// The file.
+    pub file: NativeFile,
+    /// Its first bytes.
+    #[napi(ts_type = "Buffer")]
+    pub data: Piece,
+    /// For fileReadAt; absent if these are all.
+    pub handle: Option<u32>,
 }

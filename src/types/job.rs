@@ -1,6 +1,7 @@
 //! A durable job.
 
 use super::process::NativeLimits;
+use crate::piece::Piece;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
@@ -80,4 +81,16 @@ pub struct NativeJobStatus {
     pub duration: Option<f64>,
     /// Whether the disk was full while it ran.
     pub output_lost: bool,
+}
+
+/// A part of a job's output.
+#[napi(object, object_from_js = false)]
+pub struct NativeJobOutput {
+    /// The state, read before the output.
+    pub status: NativeJobStatus,
+    /// The bytes.
+    #[napi(ts_type = "Buffer")]
+    pub data: Piece,
+    /// Whether nothing follows them.
+    pub at_end: bool,
 }

@@ -12,12 +12,14 @@ mod workspace;
 pub use event::NativeEvent;
 pub use exec::{NativeBlocker, NativeExecExtras, NativeResult, NativeRunning};
 pub use feed::{NativeFeed, NativeFeedEvent};
-pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
-pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
+pub use file::{
+    NativeFile, NativeFileAction, NativeFileChange, NativeFileList, NativeFileRead, NativeFileWrite, NativeOpenFile,
+};
+pub use job::{NativeJob, NativeJobOutput, NativeJobStart, NativeJobStatus};
 pub use process::{
-    NativeConditions, NativeDetachedProcess, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
-    NativeLogPiece, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty, NativeStats,
-    NativeTerminal, NativeWaiting, NativeWantedLine,
+    NativeConditions, NativeDetachedProcess, NativeFirst, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
+    NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty,
+    NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 pub use sandbox::{
     NativeCapabilities, NativeConfig, NativeIsolation, NativeQuestion, NativeSession, NativeTiers, NativeUser,

@@ -250,6 +250,20 @@ pub struct NativeConditions {
     pub timeout: u32,
 }
 
+/// What a wait was for, and the process then.
+#[napi(object, object_from_js = false)]
+pub struct NativeFirst {
+    /// What came first.
+    #[napi(ts_type = "'exit' | 'input' | 'log' | 'idle' | 'timeout'")]
+    pub first: String,
+    /// The process.
+    pub process: Option<NativeProcess>,
+    /// The line, for `log`.
+    pub log_lines: Option<NativeLogLines>,
+    /// The program, for `input`.
+    pub waiting: Option<NativeWaiting>,
+}
+
 /// A program that waits for input.
 #[napi(object, object_from_js = false)]
 pub struct NativeWaiting {

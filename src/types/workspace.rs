@@ -118,6 +118,8 @@ pub struct NativePoint {
 /// What a rollback has done.
 #[napi(object, object_from_js = false)]
 pub struct NativeRollback {
+    /// The checkpoint.
+    pub point: NativePoint,
     /// The command before which the checkpoint was made, if it is an automatic one.
     pub command: Option<String>,
     /// The ids of background processes.

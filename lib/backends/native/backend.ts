@@ -35,7 +35,7 @@ import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
-import { Engine, returned } from './engine.js'
+import { Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
@@ -238,7 +238,7 @@ export class NativeBackend implements Backend {
   }
 
   async running(sessionId: string): Promise<RunningCommand[]> {
-    const { running = [] } = await this.#engine.call((native, id) => native.running(id, sessionId))
+    const running = await this.#engine.call((native, id) => native.running(id, sessionId))
     const heldBy = this.#holds.owner(sessionId)
     return running.map((command) => runningCommand(command, heldBy))
   }
@@ -254,8 +254,7 @@ export class NativeBackend implements Backend {
 
   /** Of one session, or of all. */
   async #stats(sessionId: string | null): Promise<SandboxStats> {
-    const { stats } = await this.#engine.call((native, id) => native.stats(id, sessionId))
-    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
+    const stats = await this.#engine.call((native, id) => native.stats(id, sessionId))
     return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
   }
 
@@ -306,10 +305,9 @@ export class NativeBackend implements Backend {
     const number = Number(id)
     if (String(number) !== id || !(number < 2 ** 32)) return false
     const by: NativeKilledBy = { by: 'caller', reason }
-    const { killed = false } = await this.#engine.call((native, call) =>
+    return await this.#engine.call((native, call) =>
       native.killCommand(call, sessionId, number, signal ?? null, by),
     )
-    return killed
   }
 
   async hold(sessionId: string, owner: string): Promise<HoldBackend> {
@@ -331,8 +329,7 @@ export class NativeBackend implements Backend {
   }
 
   async capabilities(): Promise<Capabilities> {
-    const { capabilities } = await this.#engine.call((native, id) => native.capabilities(id))
-    return returned(capabilities)
+    return await this.#engine.call((native, id) => native.capabilities(id))
   }
 
   destroy(): Promise<void> {

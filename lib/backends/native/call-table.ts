@@ -56,20 +56,15 @@ export class CallTable {
   /** The addon's event callback. A call leaves the table before its listener sees the last event. */
   readonly dispatch = (event: NativeEvent): void => {
     if (event.kind === 'log') {
-      this.#log(event)
+      report(this.#logger, event.level, event.message)
       return
     }
-    if (event.question !== undefined) {
+    if (event.kind === 'question') {
       this.#onQuestion(event.question)
       return
     }
     const listener = this.#listeners.get(event.id)
     if (isLast(event)) this.#listeners.delete(event.id)
     listener?.(event)
-  }
-
-  #log({ code, message = '' }: NativeEvent): void {
-    const level = code === 'debug' || code === 'info' || code === 'warn' ? code : 'error'
-    report(this.#logger, level, message)
   }
 }

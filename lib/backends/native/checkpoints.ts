@@ -1,10 +1,9 @@
 /** The checkpoints and forks of a sandbox in this process. */
-import { engineError } from '../../base/errors.js'
 import type { NativePoint } from '../../boundary/index.js'
 import type { Checkpoint, Rollback, Sandbox, Undo } from '../../calls/index.js'
 import type { CheckpointPlan, ForkPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
-import { abortable, type Engine, returned, type Send } from './engine.js'
+import { abortable, type Engine } from './engine.js'
 import type { Revivals } from './processes/revivals.js'
 
 /** A sandbox and its engine. */
@@ -33,13 +32,14 @@ export class NativeCheckpoints implements CheckpointsBackend {
   }
 
   async make({ name, busy, signal }: CheckpointPlan): Promise<Checkpoint> {
-    const send: Send = (native, id) => native.checkpoint(id, name ?? null, busy === 'reject')
-    return first(await abortable(this.#engine, 'the checkpoint', signal, send, ({ points }) => points))
+    const made = await abortable(this.#engine, 'the checkpoint', signal, (native, id) =>
+      native.checkpoint(id, name ?? null, busy === 'reject'),
+    )
+    return publicCheckpoint(made)
   }
 
   async list(): Promise<Checkpoint[]> {
-    const { points } = await this.#engine.call((native, id) => native.checkpoints(id))
-    return returned(points).map(publicCheckpoint)
+    return (await this.#engine.call((native, id) => native.checkpoints(id))).map(publicCheckpoint)
   }
 
   async delete(number: number): Promise<void> {
@@ -50,11 +50,10 @@ export class NativeCheckpoints implements CheckpointsBackend {
     const forks: Branch[] = []
     try {
       for (let made = 0; made < count; made++) forks.push(this.#branch())
-      const send: Send = (native, id) => {
+      await abortable(this.#engine, 'the fork', signal, (native, id) => {
         const handles = forks.map(({ engine }) => engine.start())
-        native.fork(id, handles, busy === 'reject')
-      }
-      await abortable(this.#engine, 'the fork', signal, send, ({ forked }) => forked)
+        return native.fork(id, handles, busy === 'reject')
+      })
     } catch (error) {
       await Promise.all(forks.map(({ engine }) => engine.destroy()))
       throw error
@@ -63,36 +62,27 @@ export class NativeCheckpoints implements CheckpointsBackend {
   }
 
   async rollBack(number: number): Promise<Rollback> {
-    const { points, rollback } = await this.#return(number)
-    const { endedProcesses, endedSessions, missing } = rollback
-    return { checkpoint: first(points), endedProcesses, endedSessions, missing }
+    const { point, endedProcesses, endedSessions, missing } = await this.#return(number)
+    return { checkpoint: publicCheckpoint(point), endedProcesses, endedSessions, missing }
   }
 
   async undo(): Promise<Undo> {
-    const { command = '', endedProcesses, endedSessions, missing } = (await this.#return(null)).rollback
+    const { command = '', endedProcesses, endedSessions, missing } = await this.#return(null)
     return { command, endedProcesses, endedSessions, missing }
   }
 
   async #return(number: number | null) {
     try {
       const rollBack = () => this.#engine.call((native, id) => native.rollBack(id, number))
-      const [{ points, rollback }, ended] = await this.#revivals.during(rollBack)
-      const done = returned(rollback)
+      const [done, ended] = await this.#revivals.during(rollBack)
       this.#ended(done.endedSessions)
-      const endedProcesses = [...new Set([...done.endedProcesses, ...ended])]
-      return { points, rollback: { ...done, endedProcesses } }
+      return { ...done, endedProcesses: [...new Set([...done.endedProcesses, ...ended])] }
     } catch (error) {
       // It may have ended sessions before it failed.
       this.#ended([])
       throw error
     }
   }
-}
-
-function first(points: NativePoint[] | undefined): Checkpoint {
-  const [point] = returned(points)
-  if (point === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no checkpoint')
-  return publicCheckpoint(point)
 }
 
 function publicCheckpoint({ number, name, createdAt, sessions }: NativePoint): Checkpoint {

@@ -109,9 +109,9 @@ export class Run {
     return new Promise((resolve, reject) => {
       this.#engine.begin(
         (native, id) => native.detach(id, this.#call.id, endsCall),
-        ({ code, message, process }) => {
-          if (process === undefined) reject(engineError(code, message))
-          else resolve(adopt(process))
+        (event) => {
+          if (event.kind === 'error') reject(engineError(event.code, event.message))
+          else resolve(adopt(event.value))
         },
       )
     })
@@ -130,12 +130,11 @@ export class Run {
   #receive(event: NativeEvent, resolve: (end: RunEnd) => void): void {
     if (event.kind === 'start') {
       this.#pid = event.pid
-      this.#notify((observer) => observer.start(event.pid ?? 0))
+      this.#notify((observer) => observer.start(event.pid))
     } else if (event.kind === 'output') {
-      const { stream = 0, data = Buffer.alloc(0) } = event
-      const isKept = this.#notify((observer) => observer.output(stream, data))
+      const isKept = this.#notify((observer) => observer.output(event.stream, event.data))
       if (!isKept) this.giveBack(1)
-    } else {
+    } else if (event.kind === 'result' || event.kind === 'error') {
       this.#notify((observer) => observer.end())
       this.#pending = false
       const error = event.kind === 'error' ? { code: event.code, message: event.message } : undefined

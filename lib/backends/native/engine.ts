@@ -5,17 +5,22 @@
 import { loadAddon } from '../../addon/load.js'
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { NativeEvent, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
+import type { NativeEvent, NativeQuestion, NativeSandbox, Pending } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
 import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
-/** Sends one call across the boundary under the given id. */
-export type Send = (native: NativeSandbox, id: number) => void
+/** Sends one call across the boundary under the given id. Its last event has a `T`. */
+export type Send<T> = (native: NativeSandbox, id: number) => Pending<T>
 
-/** Does the same, and returns the last event of the call if it has ended at once. */
+/** Sends a command, and returns its last event if it has ended at once. */
 type SendToEnd = (native: NativeSandbox, id: number) => NativeEvent | undefined
+
+type Failed = Extract<NativeEvent, { kind: 'error' }>
+
+/** The last event of a call. */
+export type Ended<T> = Failed | { kind: 'done'; value: T }
 
 /** A call that was sent. */
 export interface PendingCall {
@@ -47,16 +52,16 @@ export class Engine {
   }
 
   /**
-   * Sends a call and passes its events to `listener`; the last event is a result, done or error.
+   * Sends a call and passes its last event to `listener`.
    *
    * The event loop is kept alive until then. Throws SANDBOX_DESTROYED. Throws ENGINE_ERROR if the addon refuses the call or
    * cannot start; no event follows then.
    */
-  begin(send: Send, listener: (event: NativeEvent) => void): PendingCall {
-    return this.#send(this.#living(), pending(send), listener, true)
+  begin<T>(send: Send<T>, listener: (event: Ended<T>) => void): PendingCall {
+    return this.#send(this.#living(), pending(send), ended(listener), true)
   }
 
-  /** Like `begin`, for a call that may end at once: then `listener` gets its last event before this returns. */
+  /** Like `begin`, for a command: `listener` gets all its events. If it ends at once, it gets the last one before this returns. */
   run(send: SendToEnd, listener: (event: NativeEvent) => void): PendingCall {
     return this.#send(this.#living(), send, listener, true)
   }
@@ -65,31 +70,27 @@ export class Engine {
    * Like `begin`, but for an observer: it does not keep the event loop alive, and works while the sandbox is being
    * destroyed, so that the observer sees the end.
    */
-  watch(send: Send, listener: (event: NativeEvent) => void): PendingCall {
-    return this.#send(this.#native ?? this.#living(), pending(send), listener, false)
+  watch<T>(send: Send<T>, listener: (event: Ended<T>) => void): PendingCall {
+    return this.#send(this.#native ?? this.#living(), pending(send), ended(listener), false)
   }
 
   /**
-   * Sends a call that ends with `done`, and resolves with that event. An abort of a signal abandons it, if the call allows
-   * that. Rejects with the engine's error.
+   * Sends a call, and resolves with what it returns. An abort of a signal abandons it, if the call allows that. Rejects with
+   * the engine's error.
    */
-  call(send: Send, ...signals: (AbortSignal | undefined)[]): Promise<NativeEvent> {
-    return lastEvent((listener) => this.begin(send, listener), signals)
+  call<T>(send: Send<T>, ...signals: (AbortSignal | undefined)[]): Promise<T> {
+    return settled((listener) => this.begin(send, listener), signals)
   }
 
   /** Like `call`, but for an observer, see `watch`. With `isAwaited`, it keeps the event loop alive all the same. */
-  async observe(
-    send: Send,
-    isAwaited: boolean,
-    ...signals: (AbortSignal | undefined)[]
-  ): Promise<NativeEvent> {
+  async observe<T>(send: Send<T>, isAwaited: boolean, ...signals: (AbortSignal | undefined)[]): Promise<T> {
     let letEnd = () => {}
-    const begin = (listener: (event: NativeEvent) => void) => {
+    const begin = (listener: (event: Ended<T>) => void) => {
       const call = this.watch(send, listener)
       if (isAwaited) letEnd = this.hold()
       return call
     }
-    return lastEvent(begin, signals).finally(() => letEnd())
+    return settled(begin, signals).finally(() => letEnd())
   }
 
   /** Runs a query that the engine answers immediately; undefined if the engine has not started. Throws SANDBOX_DESTROYED. */
@@ -220,31 +221,36 @@ export class Engine {
 }
 
 /** A call that does not end at once. */
-function pending(send: Send): SendToEnd {
+function pending(send: Send<unknown>): SendToEnd {
   return (native, id) => {
     send(native, id)
     return undefined
   }
 }
 
-/** Sends a call with `begin`, and resolves with its last event. An abort of a signal abandons it. */
-async function lastEvent(
-  begin: (listener: (event: NativeEvent) => void) => PendingCall,
+/** For a call that is no command: its only event is the last one, with the `T` of its `Pending<T>`. */
+function ended<T>(listener: (event: Ended<T>) => void): (event: NativeEvent) => void {
+  return listener as (event: NativeEvent) => void
+}
+
+/** Sends a call with `begin`, and resolves with what it returns. An abort of a signal abandons it. */
+async function settled<T>(
+  begin: (listener: (event: Ended<T>) => void) => PendingCall,
   signals: readonly (AbortSignal | undefined)[],
-): Promise<NativeEvent> {
+): Promise<T> {
   let releases: (() => void)[] = []
-  const event = await new Promise<NativeEvent>((resolve) => {
+  const event = await new Promise<Ended<T>>((resolve) => {
     const { native, id } = begin(resolve)
     releases = signals.map((signal) => onAbort(signal, () => native.abandon(id)))
   })
   for (const release of releases) release()
   if (event.kind === 'error') throw failureOf(event)
-  return event
+  return event.value
 }
 
 /** The error of a failed call. */
-export function failureOf({ code, message, path, paths }: NativeEvent): SandboxError | OptionError {
-  if (code === 'INVALID_OPTION') return new OptionError(code, message ?? '')
+function failureOf({ code, message, path, paths }: Failed): SandboxError | OptionError {
+  if (code === 'INVALID_OPTION') return new OptionError(code, message)
   return engineError(code, message, { path, paths })
 }
 
@@ -253,7 +259,7 @@ const LOSSES = new Set(['SESSION_DESTROYED', 'SESSION_NOT_FOUND', 'PROCESS_NOT_F
 
 /** During `destroy`, callers see SANDBOX_DESTROYED instead of what it has taken away. */
 function ofTheEnd(event: NativeEvent): NativeEvent {
-  if (event.kind !== 'error' || !LOSSES.has(event.code ?? '')) return event
+  if (event.kind !== 'error' || !LOSSES.has(event.code)) return event
   return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }
 }
 
@@ -262,22 +268,21 @@ function refused(cause: unknown): SandboxError {
   return new SandboxError('ENGINE_ERROR', message, { cause })
 }
 
-/** Makes a call that an abort can end. `take` finds the result in its last event: there is none after an abort in time. */
+/** Makes a call that an abort can end: it returns null after an abort in time. */
 export async function abortable<T>(
   engine: Engine,
   subject: string,
   signal: AbortSignal | undefined,
-  send: Send,
-  take: (event: NativeEvent) => T | undefined,
+  send: Send<T | null>,
 ): Promise<T> {
   refuseAborted(signal, subject)
-  const value = take(await engine.call(send, signal))
-  if (value === undefined && signal?.aborted) throw new AbortError(signal.reason, undefined, subject)
+  const value = await engine.call(send, signal)
+  if (value === null && signal?.aborted) throw new AbortError(signal.reason, undefined, subject)
   return returned(value)
 }
 
-/** What a call returns. */
-export function returned<T>(value: T | undefined): T {
-  if (value === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no result')
+/** What a call returns that was not abandoned. */
+export function returned<T>(value: T | null): T {
+  if (value === null) throw engineError('ENGINE_ERROR', 'the engine returned no result')
   return value
 }

@@ -63,9 +63,9 @@ export class NativeEvents extends Steps<SandboxEvent> {
     const read = (native: NativeSandbox, id: number) => native.readEvents(id, this.#cursor, BATCH)
     try {
       // An observer sees the end of a sandbox that is being destroyed.
-      const { feed } = await this.#engine.observe(read, true, this.#signal, this.#stop.signal)
+      const feed = await this.#engine.observe(read, true, this.#signal, this.#stop.signal)
       this.#hasBegun = true
-      if (feed !== undefined && !this.#isOver) this.#receive(feed)
+      if (feed !== null && !this.#isOver) this.#receive(feed)
     } catch (error) {
       // The sandbox was destroyed between two steps.
       if (!this.#hasBegun || !isCode(error, 'SANDBOX_DESTROYED')) throw error

@@ -3,10 +3,10 @@
  */
 
 import { refuseAborted } from '../../base/abort.js'
-import { AbortError, engineError } from '../../base/errors.js'
+import { AbortError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
 import { resolveFrom } from '../../base/working-directory.js'
-import type { NativeEvent, NativeJobStart } from '../../boundary/index.js'
+import type { NativeJobStart } from '../../boundary/index.js'
 import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../calls/index.js'
 import { freshJobId } from '../../jobs/ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
@@ -49,16 +49,13 @@ export class NativeJobs implements JobsBackend {
       () => ({ command: plan.shown, argv: request.argv, jobId: request.jobId, changes: request }),
       async (context) => {
         const traced = withTracedEnv(request, context)
-        const { job } = await this.#engine.call((native, id) => native.startJob(id, traced))
-        if (job === undefined)
-          throw engineError('ENGINE_ERROR', 'the engine started a job but did not describe it')
-        return publicHandle(job)
+        return publicHandle(await this.#engine.call((native, id) => native.startJob(id, traced)))
       },
     )
   }
 
   async status(jobId: string): Promise<JobStatus> {
-    return statusOf(await this.#engine.call((native, id) => native.jobStatus(id, jobId)))
+    return publicStatus(await this.#engine.call((native, id) => native.jobStatus(id, jobId)))
   }
 
   read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
@@ -82,13 +79,12 @@ export class NativeJobs implements JobsBackend {
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
-    const { job } = await this.#engine.call((native, call) => native.attachJob(call, jobId))
-    return job === undefined ? null : publicHandle(job)
+    const job = await this.#engine.call((native, call) => native.attachJob(call, jobId))
+    return job && publicHandle(job)
   }
 
   async list(): Promise<JobInfo[]> {
-    const { jobs = [] } = await this.#engine.call((native, id) => native.listJobs(id))
-    return jobs.map(publicInfo)
+    return (await this.#engine.call((native, id) => native.listJobs(id))).map(publicInfo)
   }
 
   async remove(jobId: string): Promise<void> {
@@ -101,8 +97,10 @@ export class NativeJobs implements JobsBackend {
   }
 
   async #fetch(jobId: string, cursor: number, maxBytes: number): Promise<Fetched> {
-    const event = await this.#engine.call((native, id) => native.readJob(id, jobId, cursor, maxBytes))
-    return { status: statusOf(event), bytes: event.data ?? Buffer.alloc(0), atEnd: event.atEnd ?? true }
+    const { status, data, atEnd } = await this.#engine.call((native, id) =>
+      native.readJob(id, jobId, cursor, maxBytes),
+    )
+    return { status: publicStatus(status), bytes: data, atEnd }
   }
 
   #request({ command, shown, ...values }: JobStartPlan): NativeJobStart {
@@ -121,9 +119,4 @@ export class NativeJobs implements JobsBackend {
       stdin: input,
     }
   }
-}
-
-function statusOf({ jobStatus }: NativeEvent): JobStatus {
-  if (jobStatus === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no job status')
-  return publicStatus(jobStatus)
 }

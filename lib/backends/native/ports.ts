@@ -2,11 +2,11 @@
 import type { Socket } from 'node:net'
 import { net } from '../../base/builtin.js'
 import type { OpenPort } from '../../calls/index.js'
-import { type Engine, returned } from './engine.js'
+import type { Engine } from './engine.js'
 
 /** Of one session, or of all. */
 export async function listPorts(engine: Engine, sessionId: string | undefined): Promise<OpenPort[]> {
-  const { ports = [] } = await engine.call((native, id) => native.ports(id, sessionId ?? null))
+  const ports = await engine.call((native, id) => native.ports(id, sessionId ?? null))
   return ports.map(({ address, processId = null, ...port }) => ({
     ...{ ...port, address, family: address.includes(':') ? 'IPv6' : 'IPv4', processId },
   }))
@@ -14,8 +14,7 @@ export async function listPorts(engine: Engine, sessionId: string | undefined): 
 
 /** Connects to a port of a session, or of any. Rejects with PORT_CLOSED. */
 export async function connect(engine: Engine, sessionId: string | undefined, port: number): Promise<Socket> {
-  const { socket } = await engine.call((native, id) => native.connect(id, sessionId ?? null, port))
-  return streamOf(returned(socket))
+  return streamOf(await engine.call((native, id) => native.connect(id, sessionId ?? null, port)))
 }
 
 /** A stream on a connected socket, which it closes. */

@@ -2,11 +2,11 @@
 
 import { timers } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import type { NativeChanges, NativeEvent } from '../../boundary/index.js'
+import type { NativeChanges } from '../../boundary/index.js'
 import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
 import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
-import { abortable, Engine, returned, type Send } from './engine.js'
+import { abortable, Engine, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 import { pathsBelow } from './plan/workspace-paths.js'
 
@@ -29,53 +29,43 @@ export class NativeWorkspace implements WorkspaceBackend {
 
   async changes({ paths, signal }: ChangesPlan): Promise<Change[]> {
     const selected = pathsBelow(this.#root(), paths)
-    const send: Send = (native, id) => native.workspaceChanges(id, selected)
-    const changes = await abortable(
-      this.#engine,
-      'the comparison',
-      signal,
-      send,
-      (event) => event.workspaceChanges,
+    const changes = await abortable(this.#engine, 'the comparison', signal, (native, id) =>
+      native.workspaceChanges(id, selected),
     )
     return publicChanges(changes)
   }
 
   async diff({ paths, signal, maxBytes }: DiffPlan): Promise<Uint8Array> {
     const selected = pathsBelow(this.#root(), paths)
-    const send: Send = (native, id) => native.workspaceDiff(id, selected, maxBytes)
-    return await abortable(this.#engine, 'the comparison', signal, send, ({ data }) => data)
+    return await abortable(this.#engine, 'the comparison', signal, (native, id) =>
+      native.workspaceDiff(id, selected, maxBytes),
+    )
   }
 
   async commit({ paths, signal, force, sync }: CommitPlan): Promise<Commit> {
     const selected = pathsBelow(this.#root(), paths)
-    const send: Send = (native, id) => native.workspaceCommit(id, selected, force, sync)
-    const { applied, skipped } = await abortable(
-      this.#engine,
-      'the commit',
-      signal,
-      send,
-      ({ commit }) => commit,
+    const { applied, skipped } = await abortable(this.#engine, 'the commit', signal, (native, id) =>
+      native.workspaceCommit(id, selected, force, sync),
     )
     return { applied, skipped: skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason })) }
   }
 
   async discard({ paths, signal }: ChangesPlan): Promise<{ discarded: number }> {
     const selected = pathsBelow(this.#root(), paths)
-    const send: Send = (native, id) => native.workspaceDiscard(id, selected)
-    return {
-      discarded: await abortable(this.#engine, 'the discard', signal, send, ({ discarded }) => discarded),
-    }
+    const discarded = await abortable(this.#engine, 'the discard', signal, (native, id) =>
+      native.workspaceDiscard(id, selected),
+    )
+    return { discarded }
   }
 
   async usage(): Promise<WorkspaceUsage> {
     this.#root()
-    const { usage } = await this.#engine.call((native, id) => native.workspaceUsage(id))
-    return returned(usage)
+    return await this.#engine.call((native, id) => native.workspaceUsage(id))
   }
 
   async list(): Promise<NamedWorkspace[]> {
-    const { workspaces } = await this.#apart((native, id) => native.listWorkspaces(id, this.#directory()))
-    return returned(workspaces).map(({ name, path = null, inUse, usedAt }) => ({
+    const workspaces = await this.#apart((native, id) => native.listWorkspaces(id, this.#directory()))
+    return workspaces.map(({ name, path = null, inUse, usedAt }) => ({
       ...{ id: name, path, inUse, usedAt: new Date(usedAt * 1000).toISOString() },
     }))
   }
@@ -85,7 +75,7 @@ export class NativeWorkspace implements WorkspaceBackend {
   }
 
   /** Makes a call that needs no living sandbox. */
-  async #apart(send: Send): Promise<NativeEvent> {
+  async #apart<T>(send: Send<T>): Promise<T> {
     const engine = new Engine({ ...this.#config, workspace: undefined }, undefined)
     try {
       return await engine.call(send)

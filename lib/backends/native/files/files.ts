@@ -1,7 +1,5 @@
 /** The files of one session, on this process's engine. */
-import { engineError } from '../../../base/errors.js'
 import { decodeText } from '../../../base/text.js'
-import type { NativeEvent } from '../../../boundary/index.js'
 import type { Encoding, FileInfo, Output } from '../../../calls/index.js'
 import type {
   FileAction,
@@ -12,7 +10,7 @@ import type {
 } from '../../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
 import type { CheckedPath } from '../../../schema/paths.js'
-import type { Engine } from '../engine.js'
+import { type Engine, returned } from '../engine.js'
 import { infoOf } from './info.js'
 import type { FileScope } from './scope.js'
 import { readWhole, Source } from './source.js'
@@ -49,26 +47,24 @@ export class NativeFiles implements FilesBackend {
   /** The extended attributes of a regular file whose names begin with `prefix`. */
   async attributes(path: CheckedPath, prefix: string): Promise<Record<string, string>> {
     const { sessionId } = this.#scope
-    const { attributes = {} } = await this.#engine.call((native, id) =>
-      native.fileAttributes(id, sessionId, path.bytes, prefix),
+    return returned(
+      await this.#engine.call((native, id) => native.fileAttributes(id, sessionId, path.bytes, prefix)),
     )
-    return attributes
   }
 
   /** Rejects with FILE_TOO_LARGE for more than `most` entries. */
   async list(path: CheckedPath, depth: number, most = MOST_ENTRIES): Promise<FileInfo[]> {
     const { sessionId, root } = this.#scope
-    const first = await this.#engine.call((native, id) =>
-      native.fileList(id, sessionId, path.bytes, depth, most, root),
+    const { files, handle } = returned(
+      await this.#engine.call((native, id) => native.fileList(id, sessionId, path.bytes, depth, most, root)),
     )
-    const list = filesOf(first)
-    const { handle } = first
+    const list = files.map(infoOf)
     if (handle === undefined) return list
     try {
       for (;;) {
-        const more = filesOf(await this.#engine.call((native, id) => native.fileNext(id, handle)))
+        const more = returned(await this.#engine.call((native, id) => native.fileListNext(id, handle)))
         if (more.length === 0) return list
-        list.push(...more)
+        list.push(...more.map(infoOf))
       }
     } finally {
       this.#engine.release((native) => native.fileClose(handle))
@@ -77,10 +73,10 @@ export class NativeFiles implements FilesBackend {
 
   async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
     const { sessionId, root } = this.#scope
-    const { file } = await this.#engine.call((native, id) =>
+    const file = await this.#engine.call((native, id) =>
       native.fileStat(id, sessionId, path.bytes, follow, root),
     )
-    return file === undefined ? null : infoOf(file)
+    return file && infoOf(file)
   }
 
   async act(action: FileAction): Promise<void> {
@@ -98,9 +94,4 @@ export class NativeFiles implements FilesBackend {
   watch(path: CheckedPath, plan: FileWatchPlan): FileWatch {
     return new FileWatch(this.#engine, this.#scope.sessionId, path, plan)
   }
-}
-
-function filesOf({ files }: NativeEvent): FileInfo[] {
-  if (files === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no list')
-  return files.map(infoOf)
 }

@@ -1,6 +1,5 @@
 /** Translates the engine's descriptions of files to the public form. */
-import { engineError } from '../../../base/errors.js'
-import type { NativeEvent, NativeFile } from '../../../boundary/index.js'
+import type { NativeFile } from '../../../boundary/index.js'
 import type { FileInfo } from '../../../calls/index.js'
 import { nameOf } from '../../../schema/paths.js'
 
@@ -27,10 +26,4 @@ export function infoOf({
     modifiedAt: new Date(Math.round(modified)),
     ...(target !== undefined && { target }),
   }
-}
-
-/** The file that a write created. */
-export function writtenOf({ file }: NativeEvent): FileInfo {
-  if (file === undefined) throw engineError('ENGINE_ERROR', 'the engine wrote a file but did not describe it')
-  return infoOf(file)
 }

@@ -1,13 +1,13 @@
 /** Reads files: as a whole, and in pieces. */
-import { onAbort, refuseAborted } from '../../../base/abort.js'
-import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
-import type { NativeEvent } from '../../../boundary/index.js'
+import { SandboxError } from '../../../base/errors.js'
 import type { FileReadPlan, FileStreamPlan } from '../../../requests/files.js'
 import type { FileSource } from '../../../sandbox/backend.js'
 import type { CheckedPath } from '../../../schema/paths.js'
-import { type Engine, failureOf, type PendingCall, type Send } from '../engine.js'
+import { abortable, type Engine } from '../engine.js'
 import type { FileScope } from './scope.js'
 
+/** For errors. */
+const SUBJECT = 'the read'
 /** Bytes of the first piece. Most files are smaller, so one call reads them. */
 const FIRST_BYTES = 256 * 1024
 /** Bytes of every other piece. */
@@ -71,7 +71,7 @@ export class Source implements FileSource {
   async read(): Promise<Buffer | undefined> {
     if (this.isOver) return undefined
     const wanted = Math.min(this.#plan.end - this.#position, this.#isOpen ? PIECE_BYTES : FIRST_BYTES)
-    const { data = Buffer.alloc(0) } = await this.#next(wanted)
+    const data = await this.#next(wanted)
     this.#position += data.length
     this.isOver = data.length < wanted || this.#position >= this.#plan.end
     return data.length === 0 ? undefined : data
@@ -85,52 +85,29 @@ export class Source implements FileSource {
     if (handle !== undefined) this.#engine.release((native) => native.fileClose(handle))
   }
 
-  async #next(length: number): Promise<NativeEvent> {
+  async #next(length: number): Promise<Buffer> {
     const position = this.#position
+    if (!this.#isOpen) return await this.#open(position, length)
     const handle = this.#handle
-    if (this.#isOpen && handle === undefined) return { id: 0, kind: 'done' }
+    if (handle === undefined) return Buffer.alloc(0)
+    return await abortable(this.#engine, SUBJECT, this.#plan.signal, (native, id) =>
+      native.fileReadAt(id, handle, position, length),
+    )
+  }
+
+  /** Reads the first piece. */
+  async #open(position: number, length: number): Promise<Buffer> {
     const { sessionId, root } = this.#scope
     const { bytes: path } = this.#path
     const request = { path, position, length, maxSize: this.#maxSize, root: root ?? undefined }
-    const event = await unlessAbandoned(this.#engine, this.#plan.signal, (native, id) =>
-      handle === undefined
-        ? native.fileRead(id, sessionId, request)
-        : native.fileReadAt(id, handle, position, length),
+    const { file, data, handle } = await abortable(this.#engine, SUBJECT, this.#plan.signal, (native, id) =>
+      native.fileRead(id, sessionId, request),
     )
-    if (!this.#isOpen) {
-      if (event.file === undefined)
-        throw engineError('ENGINE_ERROR', 'the engine read a file but did not describe it')
-      this.#isOpen = true
-      this.#handle = event.handle
-      this.size = event.file.size
-      this.version = event.file.version
-      if (this.#isClosed) this.close()
-    }
-    return event
-  }
-}
-
-/** Makes a call that an abort gives up. */
-async function unlessAbandoned(
-  engine: Engine,
-  signal: AbortSignal | undefined,
-  send: Send,
-): Promise<NativeEvent> {
-  refuseAborted(signal, 'the read')
-  let call: PendingCall | undefined
-  const ignore = onAbort(signal, () => call?.native.abandon(call.id))
-  try {
-    const event = await new Promise<NativeEvent>((resolve) => {
-      call = engine.begin(send, resolve)
-    })
-    if (signal?.aborted) {
-      const { handle } = event
-      if (handle !== undefined) engine.release((native) => native.fileClose(handle))
-      throw new AbortError(signal.reason, undefined, 'the read')
-    }
-    if (event.kind === 'error') throw failureOf(event)
-    return event
-  } finally {
-    ignore()
+    this.#isOpen = true
+    this.#handle = handle
+    this.size = file.size
+    this.version = file.version
+    if (this.#isClosed) this.close()
+    return data
   }
 }

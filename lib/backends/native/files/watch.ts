@@ -2,13 +2,13 @@
  * A watch as an async iterator. Watching starts immediately, so that nothing is missed before the first step.
  */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
-import { AbortError, engineError } from '../../../base/errors.js'
+import { AbortError } from '../../../base/errors.js'
 import { Steps } from '../../../base/steps.js'
-import type { NativeEvent, NativeFileChange } from '../../../boundary/index.js'
+import type { NativeFileChange } from '../../../boundary/index.js'
 import type { FileEvent } from '../../../calls/index.js'
 import type { FileWatchPlan } from '../../../requests/files.js'
 import type { CheckedPath } from '../../../schema/paths.js'
-import { type Engine, failureOf, type PendingCall } from '../engine.js'
+import { type Engine, returned } from '../engine.js'
 
 export class FileWatch extends Steps<FileEvent> {
   readonly #engine: Engine
@@ -18,7 +18,7 @@ export class FileWatch extends Steps<FileEvent> {
   readonly #handle: Promise<number>
   readonly #ignore: () => void
   #waiting: NativeFileChange[] = []
-  #call: PendingCall | undefined
+  readonly #stop = new AbortController()
   #isOver = false
 
   constructor(engine: Engine, sessionId: string, path: CheckedPath, { recursive, signal }: FileWatchPlan) {
@@ -34,11 +34,9 @@ export class FileWatch extends Steps<FileEvent> {
 
   async #open(sessionId: string, path: CheckedPath, recursive: boolean): Promise<number> {
     refuseAborted(this.#signal, 'the watch')
-    const { handle } = await this.#engine.call((native, id) =>
-      native.fileWatch(id, sessionId, path.bytes, recursive),
+    const handle = returned(
+      await this.#engine.call((native, id) => native.fileWatch(id, sessionId, path.bytes, recursive)),
     )
-    if (handle === undefined)
-      throw engineError('ENGINE_ERROR', 'the engine watches a file but returned no handle')
     if (this.#isOver) this.#close(handle)
     return handle
   }
@@ -63,13 +61,12 @@ export class FileWatch extends Steps<FileEvent> {
   async #receive(): Promise<void> {
     const handle = await this.#handle
     if (this.#isOver) return
-    const event = await new Promise<NativeEvent>((resolve) => {
-      this.#call = this.#engine.begin((native, id) => native.fileNext(id, handle), resolve)
-    })
-    this.#call = undefined
+    const changes = await this.#engine.call(
+      (native, id) => native.fileWatchNext(id, handle),
+      this.#stop.signal,
+    )
     if (this.#isOver) return
-    if (event.kind === 'error') throw failureOf(event)
-    this.#waiting = event.changes ?? []
+    this.#waiting = changes ?? []
     if (this.#waiting.length === 0) this.end()
   }
 
@@ -83,7 +80,7 @@ export class FileWatch extends Steps<FileEvent> {
     this.#isOver = true
     this.#waiting = []
     this.#ignore()
-    this.#call?.native.abandon(this.#call.id)
+    this.#stop.abort()
     this.#handle.then(
       (handle) => this.#close(handle),
       () => {},

@@ -1,12 +1,12 @@
 /** Writes files: as a whole, or in pieces as a source produces them. */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
-import { AbortError, engineError } from '../../../base/errors.js'
+import { AbortError } from '../../../base/errors.js'
 import type { FileInfo } from '../../../calls/index.js'
 import type { FileWritePlan } from '../../../requests/files.js'
 import { inputBytes } from '../../../schema/command.js'
 import { readArgument } from '../../../schema/read.js'
-import type { Engine } from '../engine.js'
-import { writtenOf } from './info.js'
+import { type Engine, returned } from '../engine.js'
+import { infoOf } from './info.js'
 import type { FileScope } from './scope.js'
 
 /** Bytes of one piece. Smaller chunks are collected, since nothing is visible before the end anyway. */
@@ -22,17 +22,15 @@ export async function writeFile(
   const { sessionId, root } = scope
   const request = { path: plan.path.bytes, mode, append, attributes, root: root ?? undefined }
   if (data instanceof Uint8Array && data.length <= PIECE_BYTES)
-    return writtenOf(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data)))
+    return infoOf(returned(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data))))
   // Opened before anything is created, since a locked stream throws.
   const source = (data instanceof Uint8Array ? whole(data) : data)[Symbol.asyncIterator]()
   const stop = new Stop(signal)
   try {
-    const { handle } = await engine.call((native, id) => native.fileWriteOpen(id, sessionId, request))
-    if (handle === undefined)
-      throw engineError('ENGINE_ERROR', 'the engine opened a file but returned no handle')
+    const handle = returned(await engine.call((native, id) => native.fileWriteOpen(id, sessionId, request)))
     try {
       await transfer(engine, handle, source, stop)
-      return writtenOf(await engine.call((native, id) => native.fileCommit(id, handle)))
+      return infoOf(returned(await engine.call((native, id) => native.fileCommit(id, handle))))
     } catch (error) {
       // Resolves once the old state is restored. A session that has ended restores it itself.
       await engine.call((native, id) => native.fileRevert(id, handle)).catch(() => {})

@@ -48,8 +48,8 @@ export class ProcessHandle {
     this.ended = new Promise((resolve) => {
       engine.watch(
         (native, id) => native.waitProcess(id, this.ref),
-        ({ process }) => {
-          this.#state = process ?? this.#lost()
+        (event) => {
+          this.#state = (event.kind === 'done' ? event.value : null) ?? this.#lost()
           this.input.end()
           resolve(this.#state)
         },
@@ -97,10 +97,9 @@ export class ProcessHandle {
 
   async #kill(signal: number, forceKillAfterDelay: number, by: NativeKilledBy): Promise<boolean> {
     try {
-      const { killed = false } = await this.#engine.call((native, id) =>
+      return await this.#engine.call((native, id) =>
         native.killProcess(id, this.ref, signal, forceKillAfterDelay, by),
       )
-      return killed
     } catch (error) {
       // The engine has forgotten the process, so it had ended. Its last event may still be on its way.
       if (isCode(error, 'PROCESS_NOT_FOUND')) return false

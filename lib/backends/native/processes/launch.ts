@@ -25,9 +25,9 @@ function launchNow(engine: Engine, plan: ProcessPlan): Promise<ProcessHandle> {
   return new Promise((resolve, reject) => {
     engine.begin(
       (native, id) => native.startProcess(id, plan.request),
-      ({ code, message, process }) => {
-        if (process === undefined) reject(engineError(code, message))
-        else resolve(new ProcessHandle(engine, process, plan))
+      (event) => {
+        if (event.kind === 'error') reject(engineError(event.code, event.message))
+        else resolve(new ProcessHandle(engine, event.value, plan))
       },
     )
   })

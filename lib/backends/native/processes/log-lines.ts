@@ -18,12 +18,8 @@ export async function readLines(
   process: NativeProcessRef,
   { encoding, signal, ...query }: LogLinesPlan,
 ): Promise<LogLines<Encoding>> {
-  const logLines = await abortable(
-    engine,
-    'the search',
-    signal,
-    (native, id) => native.logLines(id, process, query),
-    (event) => event.logLines,
+  const logLines = await abortable(engine, 'the search', signal, (native, id) =>
+    native.logLines(id, process, query),
   )
   const { total, first, matches = null, next = null } = logLines
   return { lines: linesOf(logLines, encoding), total, first, matches, next }

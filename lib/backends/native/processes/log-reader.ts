@@ -66,8 +66,8 @@ export class LogReader {
     const read = (native: NativeSandbox, id: number) =>
       native.readLog(id, this.#process, cursor, bytes, follow)
     try {
-      const { log } = await this.#engine.observe(read, this.#presence === 'awaited', signal)
-      return signal.aborted ? undefined : log
+      const log = await this.#engine.observe(read, this.#presence === 'awaited', signal)
+      return signal.aborted ? undefined : (log ?? undefined)
     } catch (error) {
       if (signal.aborted) return undefined
       throw error

@@ -1,7 +1,6 @@
 /**
  * A background process on this process's engine. Its properties show the current state.
  */
-import { engineError } from '../../../base/errors.js'
 import type { WaitLimits } from '../../../base/waiting.js'
 import { within } from '../../../base/waiting.js'
 import type {
@@ -142,9 +141,7 @@ export class LocalProcess implements ProcessBackend {
 
   async stats(): Promise<ProcessStats> {
     const { ref } = this.handle
-    const { stats } = await this.#engine.call((native, id) => native.processStats(id, ref))
-    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
-    return { ...stats }
+    return { ...(await this.#engine.call((native, id) => native.processStats(id, ref))) }
   }
 
   async waiting(): Promise<ProcessWaiting | null> {

@@ -48,8 +48,7 @@ export async function serves(
   { port, http }: PortProbe,
   stop: AbortSignal,
 ): Promise<boolean> {
-  const { listens } = await engine.call((native, id) => native.processListens(id, handle.ref, port))
-  if (!listens) return false
+  if (!(await engine.call((native, id) => native.processListens(id, handle.ref, port)))) return false
   if (http === undefined) return true
   const socket = await connect(engine, handle.state.sessionId, port).catch((error) => {
     if (!isCode(error, 'PORT_CLOSED')) throw error

@@ -2,7 +2,7 @@
  * Waits for the first of several things that a process, or a command, can do.
  */
 import { engineError } from '../../../base/errors.js'
-import type { NativeConditions, NativeEvent, NativeProcessRef } from '../../../boundary/index.js'
+import type { NativeConditions, NativeFirst, NativeProcessRef } from '../../../boundary/index.js'
 import type { WaitEnd } from '../../../calls/index.js'
 import type { WaitForPlan } from '../../../requests/waits.js'
 import { abortable, type Engine } from '../engine.js'
@@ -38,18 +38,12 @@ export async function waitFor(
   throw engineError('ENGINE_ERROR', 'the engine did not say what came first')
 }
 
-/** The event that says what came first. */
+/** What came first. */
 export function firstOf(
   engine: Engine,
   ref: NativeProcessRef,
   conditions: NativeConditions,
   signal: AbortSignal | undefined,
-): Promise<NativeEvent> {
-  return abortable(
-    engine,
-    'the wait',
-    signal,
-    (native, id) => native.waitFor(id, ref, conditions),
-    (event) => (event.first === undefined ? undefined : event),
-  )
+): Promise<NativeFirst> {
+  return abortable(engine, 'the wait', signal, (native, id) => native.waitFor(id, ref, conditions))
 }

@@ -7,8 +7,8 @@ import type { Engine } from '../engine.js'
 
 /** Looks once. */
 export async function waiting(engine: Engine, ref: NativeProcessRef): Promise<ProcessWaiting | null> {
-  const { waiting: found } = await engine.call((native, id) => native.processWaiting(id, ref))
-  return found === undefined ? null : waitingOf(found)
+  const found = await engine.call((native, id) => native.processWaiting(id, ref))
+  return found && waitingOf(found)
 }
 
 export function waitingOf({ listening, ...rest }: NativeWaiting): ProcessWaiting {
