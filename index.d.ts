@@ -14,70 +14,82 @@
 // @ts-ignore
 import { Duplex } from 'node:stream'
 
-/** Options of {@link Sandbox.checkpoint}. */
-export interface CheckpointOptions {
-  /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
-  name?: string
-  /**
-   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
-   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
-   */
-  busy?: 'copy' | 'reject'
-  /** Ends the wait for running commands: the call rejects with an AbortError, and nothing is kept. Default: none. */
-  signal?: AbortSignal
+/**
+ * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
+ * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
+ *
+ * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
+ */
+export type Command = string | readonly string[]
+/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
+export type SignalName =
+  | 'SIGABRT'
+  | 'SIGALRM'
+  | 'SIGBREAK'
+  | 'SIGBUS'
+  | 'SIGCHLD'
+  | 'SIGCONT'
+  | 'SIGFPE'
+  | 'SIGHUP'
+  | 'SIGILL'
+  | 'SIGINFO'
+  | 'SIGINT'
+  | 'SIGIO'
+  | 'SIGIOT'
+  | 'SIGKILL'
+  | 'SIGLOST'
+  | 'SIGPIPE'
+  | 'SIGPOLL'
+  | 'SIGPROF'
+  | 'SIGPWR'
+  | 'SIGQUIT'
+  | 'SIGSEGV'
+  | 'SIGSTKFLT'
+  | 'SIGSTOP'
+  | 'SIGSYS'
+  | 'SIGTERM'
+  | 'SIGTRAP'
+  | 'SIGTSTP'
+  | 'SIGTTIN'
+  | 'SIGTTOU'
+  | 'SIGUNUSED'
+  | 'SIGURG'
+  | 'SIGUSR1'
+  | 'SIGUSR2'
+  | 'SIGVTALRM'
+  | 'SIGWINCH'
+  | 'SIGXCPU'
+  | 'SIGXFSZ'
+/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
+export type Signal = SignalName | number
+/**
+ * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
+ * `[A-Za-z_][A-Za-z0-9_]*`.
+ */
+export type EnvChanges = Record<string, string | undefined>
+/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
+export type Encoding = 'utf8' | 'buffer'
+/**
+ * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
+ */
+export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
+  ? Uint8Array
+  : L extends true
+    ? string[]
+    : string
+/** The standard input of a command. Text is encoded as UTF-8. */
+export type Input =
+  | string
+  | Uint8Array
+  | AsyncIterable<string | Uint8Array>
+  | ReadableStream<string | Uint8Array>
+/** Receives engine diagnostics. `console` is a valid logger. */
+export interface Logger {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
 }
-/** Options of {@link Sandbox.fork}. */
-export interface ForkOptions {
-  /**
-   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
-   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
-   */
-  busy?: 'copy' | 'reject'
-  /** Ends the wait for running commands: the call rejects with an AbortError, and there are no forks. Default: none. */
-  signal?: AbortSignal
-}
-/** A moment to which a sandbox can be rolled back. */
-export interface Checkpoint {
-  /** Identifies it in its sandbox. */
-  id: string
-  /** Its label. */
-  name: string | null
-  /** When it was made. */
-  createdAt: Date
-  /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
-  sessions: string[]
-}
-/** What {@link Sandbox.undo} did. */
-export interface Undo {
-  /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
-  command: string
-  /** The ids of the background processes that it has ended. */
-  endedProcesses: string[]
-  /** The ids of the sessions that were created after the command began, and have ended. */
-  endedSessions: string[]
-  /**
-   * What the shells had at that moment and do not have now: jobs, with the first line of their commands, and open
-   * descriptors, as `job 1: sleep 60` and `descriptor 7`. In a session other than the default one, its id comes first:
-   * `session 'build': descriptor 7`. Empty in plain mode, which does not know it.
-   */
-  missing: string[]
-}
-/** What {@link Sandbox.rollback} did. */
-export interface Rollback {
-  /** The checkpoint. */
-  checkpoint: Checkpoint
-  /** The ids of the background processes that it has ended. */
-  endedProcesses: string[]
-  /** The ids of the sessions that were created after the checkpoint, and have ended. */
-  endedSessions: string[]
-  /**
-   * What the shells had at that moment and do not have now: jobs, with the first line of their commands, and open
-   * descriptors, as `job 1: sleep 60` and `descriptor 7`. In a session other than the default one, its id comes first:
-   * `session 'build': descriptor 7`. Empty in plain mode, which does not know it.
-   */
-  missing: string[]
-}
-
 /**
  * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
  * `nacre/client`, `nacre/engine` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`. Those of containers
@@ -168,60 +180,6 @@ export interface LostSandbox {
   /** Ids of the sessions that this client created. */
   sessions: string[]
 }
-/**
- * A failure at run time; `code` identifies it. INVALID_ENV_NAME means that the variable is read-only in the session's
- * shell; a malformed name is an {@link OptionError}.
- */
-export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
-  /** `error instanceof SandboxError` gives the types of a call with default options. */
-  static [Symbol.hasInstance](value: unknown): value is SandboxError
-  constructor(
-    code: SandboxErrorCode,
-    message: string,
-    options?: {
-      cause?: unknown
-      result?: ExecResult<E, L>
-      logTail?: string
-      shortMessage?: string
-      path?: string
-      paths?: string[]
-      lost?: LostSandbox
-    },
-  )
-  readonly code: SandboxErrorCode
-  /**
-   * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
-   */
-  readonly shortMessage: string
-  /**
-   * For a failed command: the result so far. Its output is text, unless the call has other options: for bytes, use
-   * `error as SandboxError<'buffer'>`, and for lines, `error as SandboxError<'utf8', true>`.
-   */
-  readonly result?: ExecResult<E, L>
-  /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
-  readonly logTail?: string
-  /** For a file call: the path of the file. */
-  readonly path?: string
-  /** For WORKSPACE_CONFLICT: the paths that other programs have changed, as in {@link Change.path}. */
-  readonly paths?: string[]
-  /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
-  readonly lost?: LostSandbox
-}
-/**
- * An invalid argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
- * STREAM_LOCKED means that a stream already has a reader.
- */
-export declare class OptionError extends TypeError {
-  constructor(
-    code: OptionErrorCode,
-    message: string,
-    options?: {
-      cause?: unknown
-    },
-  )
-  readonly name: 'OptionError'
-  readonly code: OptionErrorCode
-}
 /** Codes of {@link AddonError}. */
 export type AddonErrorCode =
   | 'ADDON_MISSING'
@@ -232,27 +190,119 @@ export type AddonErrorCode =
   | 'ADDON_WRONG_ARCHITECTURE'
   | 'ADDON_WRONG_LIBC'
   | 'ADDON_WRONG_VERSION'
-/**
- * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
- * and the fix; `cause` is the error of the loader.
- */
-export declare class AddonError extends Error {
-  constructor(code: AddonErrorCode, message: string, cause?: unknown)
-  readonly name: 'AddonError'
-  readonly code: AddonErrorCode
+
+/** Options of {@link Sandbox.checkpoint}. */
+export interface CheckpointOptions {
+  /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
+  name?: string
+  /**
+   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and nothing is kept. Default: none. */
+  signal?: AbortSignal
 }
-/** The rejection after an abort; `cause` is the reason of the AbortSignal. */
-export declare class AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
-  /** `error instanceof AbortError` gives the types of a call with default options. */
-  static [Symbol.hasInstance](value: unknown): value is AbortError
-  /** The reason of the signal becomes `cause`. */
-  constructor(reason: unknown, result?: ExecResult<E, L>)
-  readonly name: 'AbortError'
-  readonly code: 'ABORT_ERR'
-  /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
-  readonly shortMessage: string
-  /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
-  readonly result?: ExecResult<E, L>
+/** Options of {@link Sandbox.fork}. */
+export interface ForkOptions {
+  /**
+   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and there are no forks. Default: none. */
+  signal?: AbortSignal
+}
+/** A moment to which a sandbox can be rolled back. */
+export interface Checkpoint {
+  /** Identifies it in its sandbox. */
+  id: string
+  /** Its label. */
+  name: string | null
+  /** When it was made. */
+  createdAt: Date
+  /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
+  sessions: string[]
+}
+/** What {@link Sandbox.undo} did. */
+export interface Undo {
+  /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
+  command: string
+  /** The ids of the background processes that it has ended. */
+  endedProcesses: string[]
+  /** The ids of the sessions that were created after the command began, and have ended. */
+  endedSessions: string[]
+  /**
+   * What the shells had at that moment and do not have now: jobs, with the first line of their commands, and open
+   * descriptors, as `job 1: sleep 60` and `descriptor 7`. In a session other than the default one, its id comes first:
+   * `session 'build': descriptor 7`. Empty in plain mode, which does not know it.
+   */
+  missing: string[]
+}
+/** What {@link Sandbox.rollback} did. */
+export interface Rollback {
+  /** The checkpoint. */
+  checkpoint: Checkpoint
+  /** The ids of the background processes that it has ended. */
+  endedProcesses: string[]
+  /** The ids of the sessions that were created after the checkpoint, and have ended. */
+  endedSessions: string[]
+  /**
+   * What the shells had at that moment and do not have now: jobs, with the first line of their commands, and open
+   * descriptors, as `job 1: sleep 60` and `descriptor 7`. In a session other than the default one, its id comes first:
+   * `session 'build': descriptor 7`. Empty in plain mode, which does not know it.
+   */
+  missing: string[]
+}
+
+/**
+ * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
+ * ('oom') or a kill.
+ */
+export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+/** The end of a process. */
+export interface ProcessExit {
+  /** null if a signal ended the process. */
+  exitCode: number | null
+  signal: SignalName | null
+  /** null if the process was lost and its state is 'crashed'. */
+  reason: ExitReason | null
+}
+/** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
+export interface KillReason {
+  /** Why, in 1 to 1000 characters. `killedBy` then has it. */
+  reason?: string
+}
+/** What has killed a command or a process. */
+export interface KilledBy {
+  /**
+   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
+   * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
+   * session or the sandbox.
+   */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
+  /** What the caller gave as `reason`; null if nothing. */
+  reason: string | null
+}
+/** A program of a process that waits for input. */
+export interface ProcessWaiting {
+  /** 'reading': it waits for input and for nothing else. 'listening': also for something else, like a connection. */
+  state: 'reading' | 'listening'
+  /**
+   * False for a program that cannot be looked at, like `passwd` of an ordinary user: its terminal reads a line without
+   * echo, and it has done nothing for a second.
+   */
+  sure: boolean
+  /**
+   * How it reads: 'line' and 'secret' are lines from the terminal with and without echo, 'keys' are single keys, and
+   * 'pipe' is the standard input of the process (`input: 'pipe'`).
+   */
+  how: 'line' | 'secret' | 'keys' | 'pipe'
+  /** The name of the program. The kernel cuts it after 15 bytes. */
+  program: string
+  pid: number
+  /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
+  timed: boolean
 }
 
 /** A question about a connection. It stays open until `expiresAt`, also if the program gives up. See {@link NetworkRules.ask}. */
@@ -393,6 +443,1126 @@ export interface Denial {
   rule: 'network' | 'config' | 'protect'
 }
 
+/** What the owner of a hold said when it released it. */
+export interface HandBack {
+  owner: string
+  note: string
+  time: Date
+}
+/**
+ * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
+ * make it. What others try meanwhile rejects with HELD; it does not wait.
+ *
+ * A hold ends when it is released, when its session or process ends, and with the sandbox. A client's hold
+ * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
+ */
+export interface Hold<Held extends object = object> {
+  /** Who holds it. */
+  readonly owner: string
+  /** The same session or process for the owner, whose calls pass. When the hold has ended, they reject with HELD, too. */
+  readonly held: Held
+  /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
+  readonly ended: Promise<void>
+  /**
+   * Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended.
+   *
+   * `note` says what was done, in 1 to 200 characters without control characters: {@link Process.handedBack} shows it. For a
+   * session, it is not shown.
+   */
+  release(note?: string): Promise<void>
+  /** The same as `release`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Limits of a process and its descendants. A limit that this machine cannot enforce rejects with LIMIT_UNSUPPORTED. */
+export interface Limits {
+  /**
+   * Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'.
+   * Default: no limit.
+   */
+  memory?: number
+  /** Maximum number of processors, more than 0; 0.5 is half of one. Default: no limit. */
+  cpus?: number
+  /** Maximum number of processes and threads, 1 to 4294967295. Default: no limit. */
+  pids?: number
+  /** Maximum number of open file descriptors per process, 1 to 4294967295. Default: no limit. */
+  openFiles?: number
+}
+
+/** A chunk of a process's output. */
+export interface LogOutput<E extends Encoding = 'utf8'> {
+  type: 'stdout' | 'stderr'
+  /**
+   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
+   */
+  data: Output<E>
+  /** The `cursor` from which to continue. Counts the bytes of the whole log, both streams together. */
+  cursor: number
+  /** When it arrived, to 10 ms. */
+  time: Date
+  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
+  missing?: number
+}
+/** The end of a process, after all of its output. */
+export interface LogExit extends ProcessExit {
+  type: 'exit'
+  time: Date
+  missing?: number
+}
+/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
+export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
+/** A whole log. */
+export interface ProcessLogs<E extends Encoding = 'utf8'> {
+  stdout: Output<E>
+  stderr: Output<E>
+  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
+  truncated?: number
+}
+/** Options of {@link Process.getLogs}. */
+export interface LogOptions<E extends Encoding = 'utf8'> {
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
+  encoding?: E
+}
+/** Options of {@link Process.getLogLines}. */
+export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
+  /** The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1. */
+  fromLine?: number
+  /** Maximum number of lines in the reply, 1 to 10000. Default: 1000. */
+  lines?: number
+  /**
+   * Whether to return the last lines instead of the first, if there are more than `lines`. With `grep`, the last match is
+   * among them. Default: false.
+   */
+  tail?: boolean
+  /**
+   * A regular expression of at most 1000 characters. Only lines that match it are returned, as they are or as a terminal
+   * shows them: without escape sequences, and without what `\r` overwrote. Its syntax is that of the Rust crate
+   * regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is at most
+   * proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
+   */
+  grep?: string
+  /**
+   * How many lines to return before and after each match, 0 to 100. Those after a match before `fromLine` count too, so
+   * that replies that go on from `next` have all lines. Default: 0.
+   */
+  context?: number
+  /** Aborting ends the search, and the call rejects with an {@link AbortError}. */
+  signal?: AbortSignal
+}
+/** A line of a log. */
+export interface LogLine<E extends Encoding = 'utf8'> {
+  /** From 1. It counts the lines of both streams. */
+  number: number
+  stream: 'stdout' | 'stderr'
+  /** The line, without `\n` or `\r\n`. */
+  text: Output<E>
+  /** Whether `grep` matches it. False for the lines around a match, and without `grep`. */
+  match: boolean
+  /** Whether a part of it is missing: beyond 64 KiB of a line, because of `logLimit`, or because of a full disk. */
+  cut: boolean
+  /** Whether its newline has arrived. Lines without one come last, and another line may still take their number. */
+  ended: boolean
+}
+/** Lines of a log. */
+export interface LogLines<E extends Encoding = 'utf8'> {
+  /** In the order of their numbers: at most `lines`, and at most 1 MiB. */
+  lines: LogLine<E>[]
+  /** How many lines the process has printed so far. */
+  total: number
+  /** The first line of which something is kept. Lines before it were dropped because of `logLimit`. */
+  first: number
+  /** How many lines from `fromLine` on match `grep`, whether they are returned or not. null without `grep`. */
+  matches: number | null
+  /** The `fromLine` with which to continue, if the reply had no room for more. null otherwise, and with `tail`. */
+  next: number | null
+}
+/** Options of {@link Process.output}. */
+export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
+  /**
+   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
+   * Default: 0.
+   */
+  cursor?: number
+  /**
+   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
+   */
+  follow?: boolean
+  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+
+/** The resources that a process and its descendants use. */
+export interface ProcessStats {
+  /** Processor time so far, in ms. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  /** The maximum so far, in bytes. */
+  memoryPeak: number
+  /** Number of processes. */
+  pids: number
+  /** Bytes read from and written to disks. */
+  ioRead: number
+  ioWrite: number
+}
+/** The resources that everything in a session uses: its bash, commands, background jobs and processes. */
+export interface SessionStats extends ProcessStats {
+  /**
+   * Open file descriptors of its processes. Those of programs that this process may not look into count as 0, like
+   * programs of another user.
+   */
+  openFiles: number
+  /** Number of different terminals that its processes have. */
+  terminals: number
+}
+/** The resources that all sessions of a sandbox use. `memoryPeak` is the sum of those of the sessions. */
+export interface SandboxStats extends SessionStats {
+  /** Number of open sessions. The default session counts from its first use. */
+  sessions: number
+}
+
+/** Options of {@link Process.wait}. */
+export interface WaitOptions {
+  /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
+  timeout?: number
+  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+/** Options of {@link Process.waitFor}. */
+export interface WaitForOptions {
+  /** Whether to wait for a program that waits for input and for nothing else. Default: false. */
+  input?: boolean
+  /** A regular expression, as `grep` of {@link LogLinesOptions}: waits for a line that matches. Default: none. */
+  log?: string
+  /** The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1. */
+  fromLine?: number
+  /** Milliseconds without output, counted from the call; 1 to 2147483647. Default: none. */
+  idle?: number
+  /** Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0. */
+  timeout?: number
+  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+/** What came first. */
+export interface WaitEnd {
+  /** The end of the process ends every wait. */
+  by: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
+  /** By 'exit': how the process ended. */
+  exit?: ProcessExit
+  /** By 'input': the program that waits for it. */
+  input?: ProcessWaiting
+  /** By 'log': the line. */
+  line?: LogLine
+}
+/** Options of {@link Process.waitForLog}. */
+export interface WaitForLogOptions extends WaitOptions {
+  /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
+  cursor?: number
+}
+/** The line that ended a wait. */
+export interface LogMatch {
+  /** The line, without its line ending. Of a line above 64 KiB, a part. */
+  line: string
+  /** The match of a regular expression, as `exec` of the RegExp gives it. */
+  match?: RegExpExecArray
+}
+/** Options of a port check. */
+export interface PortOptions {
+  /**
+   * 'tcp' waits until the process listens; 'http' also waits for a response. Default: 'http' if `path` or `status` is
+   * given, otherwise 'tcp'.
+   */
+  mode?: 'http' | 'tcp'
+  /**
+   * The path to request with GET, from 127.0.0.1 or else ::1. It is printable ASCII without blanks and begins with `/`.
+   * `mode: 'tcp'` excludes `path` and `status`. Default: '/'.
+   */
+  path?: string
+  /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
+  status?:
+    | number
+    | {
+        /** The first status, 100 to 599. Default: 100. */
+        min?: number
+        /** The last status, 100 to 599. Default: 599. */
+        max?: number
+      }
+  /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
+  interval?: number
+}
+/** Options of {@link Process.waitForPort}. */
+export interface WaitForPortOptions extends PortOptions, WaitOptions {}
+
+/** Options of {@link Session.startProcess}. */
+export interface SessionProcessOptions {
+  /**
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An
+   * id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.
+   */
+  processId?: string
+  /** Directory of the process. A relative path starts at the session's directory. Default: the session's. */
+  cwd?: string | URL
+  /** Changes to the environment of the session, for this process. */
+  env?: EnvChanges
+  /** Milliseconds until the process is killed with the reason 'timeout'; 0 to 2147483647, 0 = never. Default: 0. */
+  timeout?: number
+  /**
+   * Aborting kills the process with the reason 'killed'. Before startProcess resolves, an abort also makes it reject
+   * with an {@link AbortError}. If the signal is already aborted, nothing runs.
+   */
+  signal?: AbortSignal
+  /** The first signal sent on a kill, a timeout or an abort. Default: the sandbox's. */
+  killSignal?: Signal
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  forceKillAfterDelay?: number
+  /**
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes. If an iterable throws, the process is
+   * killed and onError is called.
+   */
+  input?: Input | 'pipe'
+  /**
+   * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
+   * beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
+   */
+  logLimit?: number
+  /**
+   * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
+   * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
+   * a clean-up. Default: true.
+   *
+   * {@link Sandbox.forgetEndedProcesses} cleans up.
+   */
+  autoCleanup?: boolean
+  /** Limits of the process and its descendants. Default: only the sandbox's. */
+  limits?: Limits
+  /**
+   * Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error.
+   * All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'.
+   * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
+   * Default: no terminal.
+   */
+  pty?:
+    | boolean
+    | {
+        /** Columns, 1 to 65535. */
+        cols: number
+        /** Rows, 1 to 65535. */
+        rows: number
+      }
+  /**
+   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
+   * does this. Default: false.
+   */
+  mergeOutput?: boolean
+  /**
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
+   */
+  verbose?: boolean
+  /** Called before startProcess resolves. If it throws, the process is killed and startProcess rejects. */
+  onStart?: (process: Process) => void
+  /**
+   * Called with each piece of output as text, in order of arrival; characters are never split. Output that
+   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. After a callback for output threw,
+   * none of them is called again.
+   */
+  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /**
+   * The same, line by line, without `\n` or `\r\n`. An unterminated line counts at the end, and before output that was
+   * dropped because of `logLimit`.
+   */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Called when the process has ended, after the last output. */
+  onExit?: (exitCode: number | null, signal: SignalName | null) => void
+  /**
+   * Called with the error just before startProcess rejects, except for an {@link OptionError}. Later called with
+   * exceptions from other callbacks and the input, and when the process is lost. Default: the error is logged.
+   */
+  onError?: (error: unknown) => void
+}
+/** Options of {@link Sandbox.startProcess}. */
+export interface ProcessOptions extends SessionProcessOptions {
+  /**
+   * The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
+  sessionId?: string
+}
+/**
+ * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
+ * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
+ */
+export type ProcessState = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
+/** Options of {@link Process.kill}. */
+export interface KillOptions extends KillReason {
+  /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
+  forceKillAfterDelay?: number
+}
+/** The terminal of a process, as its programs have set it. */
+export interface ProcessTerminal {
+  /** Columns. */
+  cols: number
+  rows: number
+  /** Whether what is typed is shown. Programs that read a password turn this off. */
+  echo: boolean
+  /** Whether input is read by lines, with editing, and not by keys. */
+  canonical: boolean
+}
+/** A process as plain data. */
+export interface ProcessInfo {
+  readonly id: string
+  /** The pid of the process that runs the command. */
+  readonly pid: number
+  /** The command. An argument list is quoted as for a shell. */
+  readonly command: string
+  readonly sessionId: string
+  /** The current state. */
+  readonly state: ProcessState
+  readonly startedAt: Date
+  /** null while it runs. */
+  readonly endedAt: Date | null
+  /** When the last output arrived; null if there was none. */
+  readonly lastOutputAt: Date | null
+  /** When {@link Process.write} last wrote input; null if it never did. */
+  readonly lastInputAt: Date | null
+  /** The owner of the hold on its input ({@link Process.hold}); null if no caller holds it. */
+  readonly heldBy: string | null
+  /** What the last owner of a hold said when it released it; null if none said anything. */
+  readonly handedBack: HandBack | null
+  /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
+  readonly terminal: ProcessTerminal | null
+  /** null while the process runs, and if a signal ended it. */
+  readonly exitCode: number | null
+  readonly signal: SignalName | null
+  /** null while the process runs, and if it was lost and its state is 'crashed'. */
+  readonly reason: ExitReason | null
+  /** What has killed it; null while it runs, and if nothing did. */
+  readonly killedBy: KilledBy | null
+}
+/**
+ * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
+ *
+ * A pending wait keeps the event loop alive; the process itself and its callbacks do not. After nacre has forgotten the
+ * process, this object still has its end, but methods that need the log reject with PROCESS_NOT_FOUND.
+ */
+export interface Process extends ProcessInfo {
+  /**
+   * Kills the process and its descendants: sends `signal` (default: its `killSignal`), then SIGKILL. Resolves when all
+   * have ended: with true, or with false if the process had already ended.
+   */
+  kill(signal?: Signal, options?: KillOptions): Promise<boolean>
+  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  wait(options?: WaitOptions): Promise<ProcessExit>
+  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
+  refresh(): Promise<ProcessInfo>
+  /** The output so far. */
+  getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
+  /**
+   * Returns lines of the output so far, by their numbers: from a line on, the last ones, or those that match a regular
+   * expression. A line has its number from when its newline arrives; each stream has its own lines.
+   *
+   * Rejects with {@link OptionError} for a bad expression, or for one whose search takes more than 30 s.
+   */
+  getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>>
+  /**
+   * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
+   * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
+   */
+  output<E extends Encoding = 'utf8'>(options?: LogStreamOptions<E>): AsyncIterableIterator<LogEvent<E>>
+  /**
+   * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
+   * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
+   *
+   * A line that does not match as it is counts as a terminal shows it, too: without escape sequences like colors and
+   * links, and without what `\r` overwrote. `match.input` is that text; `line` stays as it is.
+   *
+   * The search takes a time proportional to the log, whatever the RegExp and the output are. So a RegExp has at most 1000
+   * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
+   * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
+   *
+   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
+   */
+  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
+  /**
+   * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
+   * other processes that listen on the port.
+   *
+   * Rejects as waitForLog does.
+   */
+  waitForPort(port: number, options?: WaitForPortOptions): Promise<void>
+  /**
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the process has ended. Needs
+   * `input: 'pipe'`.
+   *
+   * Rejects with INPUT_CLOSED if the process has ended or the input is closed.
+   */
+  write(data: string | Uint8Array): Promise<void>
+  /** Closes standard input. Has no effect if it is already closed. */
+  closeInput(): Promise<void>
+  /**
+   * Keeps the input of this process for one caller, like a person who types: until the hold ends, `write`, `closeInput`
+   * and `resize` of others reject with HELD. `owner` says who it is, in 1 to 100 characters. Needs `input: 'pipe'`.
+   *
+   * All can still read its output, look at it, and kill it; a service can be restarted, which ends the hold. Input that
+   * waits for the process already is written.
+   *
+   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is already held, even
+   * by the same owner.
+   */
+  hold(owner: string): Promise<Hold<Process>>
+  /**
+   * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
+   * false if the process has ended.
+   *
+   * A shell with line editing reads and rewrites the size before each prompt. A resize within these microseconds is
+   * lost, as in every terminal.
+   */
+  resize(cols: number, rows: number): Promise<boolean>
+  /**
+   * Returns the resource use of the process and its descendants. Rejects with PROCESS_NOT_FOUND if the process has
+   * ended.
+   */
+  stats(): Promise<ProcessStats>
+  /**
+   * Finds out whether a program of the process waits for input: from its terminal, or from its standard input
+   * (`input: 'pipe'`). Resolves after 0.3 s (1.2 s if `sure` is false); with null if none does, or the process has ended.
+   *
+   * It is known from the kernel: two looks show the same thread in the same system call. So what the process has
+   * printed makes no difference. Not seen are programs that read by `io_uring`. An ordinary user can look neither at
+   * programs of other users nor at the session's own bash, see `sure`.
+   */
+  waiting(): Promise<ProcessWaiting | null>
+  /**
+   * Waits until a program of the process waits for input and for nothing else, as {@link Process.waiting} finds out.
+   *
+   * Rejects as waitForLog does.
+   */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things: the end of the process, and what the options name. Resolves with which of them
+   * came first, also if the time is up.
+   *
+   * Rejects with {@link OptionError} for a bad expression, or with AbortError.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
+  /** The process as plain data. */
+  toJSON(): ProcessInfo
+  /** Kills the process if it is running. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+/** Selects processes that match all members. */
+export interface ProcessFilter {
+  state?: ProcessState | readonly ProcessState[]
+  sessionId?: string
+}
+
+/** The result of a command. */
+export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
+  /** Whether the command exited by itself with code 0. */
+  success: boolean
+  /** null when the command has no exit code, because a signal ended it, it never ran, or it still runs as `process`. */
+  exitCode: number | null
+  /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
+  signal: SignalName | null
+  stdout: Output<E, L>
+  stderr: Output<E, L>
+  /**
+   * stdout and stderr in the order in which they were read, which is exact only with `mergeOutput`. Computed on first
+   * access.
+   */
+  all: Output<E, L>
+  /** The command. An argument list is quoted as for a shell. */
+  command: string
+  sessionId: string
+  /** The session's directory after the command. */
+  cwd: string
+  /** Milliseconds that the command ran, by a monotonic clock. */
+  duration: number
+  /** When it started. */
+  startedAt: Date
+  timedOut: boolean
+  cancelled: boolean
+  /** What has killed the command; null if nothing did. */
+  killedBy: KilledBy | null
+  /**
+   * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
+   * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
+   * mark.
+   */
+  truncated: null | {
+    stdout: number
+    stderr: number
+  }
+  /**
+   * The position of the gap in each stream: the number of bytes kept before it. 0 for a complete stream; null when both
+   * are complete.
+   */
+  truncatedAt: null | {
+    stdout: number
+    stderr: number
+  }
+  /**
+   * Whether the shell was replaced, as after `exec` or `kill -9 $$`. The new shell has the state after the last
+   * finished command.
+   */
+  sessionRestarted: boolean
+  /**
+   * Items of the session's state that could not be restored before the command: after shell and standby had both died,
+   * or in plain mode. Absent if there are none.
+   */
+  lostState?: LostState[]
+  /**
+   * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
+   * including those of background processes of the session. And what is `withheld`.
+   */
+  denials: Denial[]
+  /**
+   * Keys of git's config that programs have changed in the session's copy, and that the machine's file did not get, like
+   * `core.fsmonitor`; `*` for a copy that cannot be read. At most 100, which are in `denials`, too. Absent if there are none.
+   */
+  withheld?: string[]
+  /** The process that the command has become because of `detachAfter`. Absent otherwise. */
+  process?: Process
+}
+/** An item of a session's state that was lost: a variable, a function, the directory, ... */
+export interface LostState {
+  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`; `state` if it is all of it. */
+  kind: string
+  name: string
+  /** Why it could not be restored, in English. */
+  reason: string
+}
+
+/**
+ * A failure at run time; `code` identifies it. INVALID_ENV_NAME means that the variable is read-only in the session's
+ * shell; a malformed name is an {@link OptionError}.
+ */
+export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
+  /** `error instanceof SandboxError` gives the types of a call with default options. */
+  static [Symbol.hasInstance](value: unknown): value is SandboxError
+  constructor(
+    code: SandboxErrorCode,
+    message: string,
+    options?: {
+      cause?: unknown
+      result?: ExecResult<E, L>
+      logTail?: string
+      shortMessage?: string
+      path?: string
+      paths?: string[]
+      lost?: LostSandbox
+    },
+  )
+  readonly code: SandboxErrorCode
+  /**
+   * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
+   */
+  readonly shortMessage: string
+  /**
+   * For a failed command: the result so far. Its output is text, unless the call has other options: for bytes, use
+   * `error as SandboxError<'buffer'>`, and for lines, `error as SandboxError<'utf8', true>`.
+   */
+  readonly result?: ExecResult<E, L>
+  /** For a process that did not become ready: the last lines of its log, both streams in order of arrival. */
+  readonly logTail?: string
+  /** For a file call: the path of the file. */
+  readonly path?: string
+  /** For WORKSPACE_CONFLICT: the paths that other programs have changed, as in {@link Change.path}. */
+  readonly paths?: string[]
+  /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
+  readonly lost?: LostSandbox
+}
+/**
+ * An invalid argument: an unknown option, a value out of range, a malformed name. The message names it and its bounds.
+ * STREAM_LOCKED means that a stream already has a reader.
+ */
+export declare class OptionError extends TypeError {
+  constructor(
+    code: OptionErrorCode,
+    message: string,
+    options?: {
+      cause?: unknown
+    },
+  )
+  readonly name: 'OptionError'
+  readonly code: OptionErrorCode
+}
+/**
+ * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
+ * and the fix; `cause` is the error of the loader.
+ */
+export declare class AddonError extends Error {
+  constructor(code: AddonErrorCode, message: string, cause?: unknown)
+  readonly name: 'AddonError'
+  readonly code: AddonErrorCode
+}
+/** The rejection after an abort; `cause` is the reason of the AbortSignal. */
+export declare class AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
+  /** `error instanceof AbortError` gives the types of a call with default options. */
+  static [Symbol.hasInstance](value: unknown): value is AbortError
+  /** The reason of the signal becomes `cause`. */
+  constructor(reason: unknown, result?: ExecResult<E, L>)
+  readonly name: 'AbortError'
+  readonly code: 'ABORT_ERR'
+  /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
+  readonly shortMessage: string
+  /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
+  readonly result?: ExecResult<E, L>
+}
+
+/** Options of {@link Session.exec} and {@link Session.execStream}. */
+export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
+  /**
+   * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
+   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.
+   */
+  cwd?: string | URL
+  /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
+  env?: EnvChanges
+  /**
+   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
+   * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
+   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. The time counts from the call, so it includes
+   * the wait for earlier commands of the session and the start of its shell, but not checkpoints. Default: the sandbox's.
+   */
+  timeout?: number
+  /**
+   * Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to
+   * 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.
+   *
+   * It is as after {@link ExecStream.detach}, except that `timeout` goes on and kills the process, and that the call is over:
+   * `outputLimit`, `signal` and callbacks no longer apply, and the stream of execStream ends. While no shell can take the
+   * place of the command's, for lack of processes or memory, exec goes on waiting and tries again each second. Rejected with
+   * an iterable as `input`. Default: never.
+   */
+  detachAfter?: number
+  /**
+   * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
+   * {@link AbortError}. Aborting has no effect after the command has ended.
+   */
+  signal?: AbortSignal
+  /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
+  killSignal?: Signal
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  forceKillAfterDelay?: number
+  /**
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.
+   *
+   * {@link ExecStream.write} sends later input. To send the text "pipe", pass bytes. Items of an iterable are written as
+   * the command reads them. If the command ends first, the iterable is closed. If the iterable throws, the command is
+   * killed and exec rejects with that error.
+   */
+  input?: Input | 'pipe'
+  /**
+   * Runs the command on a terminal of this size (1 to 65535 each; 80 x 24 with true), as the session's own command: what it
+   * changes in the shell stays. The terminal is standard input, output and error, and the controlling terminal. All output is
+   * 'stdout'. If the session has no TERM, it is 'xterm-256color' for the command.
+   *
+   * `input` is typed into the terminal, and its end is sent as Ctrl-D. Default of `input` with a terminal: end of file for
+   * exec, and 'pipe' for execStream. The terminal ends with the command; what it has left behind goes on without one.
+   *
+   * exec rejects with TERMINAL_UNAVAILABLE while a process that an earlier command has left in the background is in the
+   * process group of the shell, since keys like Ctrl-C would signal it too; and in plain mode. Default: no terminal.
+   */
+  pty?:
+    | boolean
+    | {
+        /** Columns, 1 to 65535. */
+        cols: number
+        /** Rows, 1 to 65535. */
+        rows: number
+      }
+  /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
+  encoding?: E
+  /**
+   * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
+   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
+   * Default: false.
+   */
+  mergeOutput?: boolean
+  /**
+   * Returns stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line
+   * and begins no new line, so empty output has no lines. A mark of omitted output is a line too. Rejected with
+   * encoding 'buffer'. The events of a stream remain text. Default: false.
+   */
+  lines?: L
+  /**
+   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, an explicit false keeps the
+   * line endings. Default: false.
+   */
+  stripFinalNewline?: boolean
+  /**
+   * Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and
+   * the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of
+   * missing bytes. The events of a stream are complete. Default: the sandbox's.
+   */
+  maxBuffer?: number
+  /**
+   * Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like
+   * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
+   */
+  outputLimit?: number
+  /**
+   * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
+   * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
+   * is on disk. Only for streams. Default: no log.
+   *
+   * nacre forgets the log with the stream, or once 1000 later streams with a log have ended, or 100 with more than 64 MiB of
+   * logs; `getLogs` then rejects with PROCESS_NOT_FOUND.
+   */
+  logLimit?: number
+  /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
+  check?: boolean
+  /**
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
+   */
+  verbose?: boolean
+  /**
+   * Called with each piece of output as text while the command runs, in order of arrival; characters are never split. A
+   * slow callback delays the command. If this callback or another one up to `onComplete` throws, a running command is
+   * killed and exec rejects with that exception. Promises returned by callbacks are not awaited.
+   */
+  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /** The same, line by line, without `\n` or `\r\n`. An unterminated last line counts. */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Called when the command starts to run, with the pid of the session's shell. */
+  onStart?: (start: { command: string; pid: number; sessionId: string }) => void
+  /** Called with the result just before exec resolves. */
+  onComplete?: (result: ExecResult<E, L>) => void
+  /**
+   * Called with the error just before exec rejects, except for an {@link OptionError}. Exceptions of this callback are
+   * logged.
+   */
+  onError?: (error: unknown) => void
+}
+/** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
+export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
+  extends SessionExecOptions<E, L> {
+  /** The session to run in. Default: 'default', which always exists. An unknown id rejects with SESSION_NOT_FOUND. */
+  sessionId?: string
+}
+/**
+ * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
+ * start has only `error`. `time` is when it happened.
+ */
+export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = {
+  time: Date
+} & (
+  | {
+      type: 'start'
+      command: string
+      /** The pid of the session's shell. */
+      pid: number
+      sessionId: string
+    }
+  | {
+      type: 'stdout' | 'stderr'
+      /** Output, never empty. Characters of text are never split. Output of the same millisecond is one event. */
+      data: Output<E>
+      /** The byte offset in this stream after this event. It counts the bytes that the command wrote, for text too. */
+      cursor: number
+    }
+  | {
+      type: 'complete'
+      exitCode: number | null
+      signal: SignalName | null
+      /** The same object that {@link ExecStream.result} resolves with. */
+      result: ExecResult<E, L>
+    }
+  | {
+      type: 'error'
+      /**
+       * The error with which {@link ExecStream.result} rejects. If `input` or a callback threw, this is the exception
+       * itself.
+       */
+      error: SandboxError | AbortError
+    }
+)
+/** Options of {@link ExecStream.lines} and {@link ExecStream.toReadableStream}. */
+export interface SourceOptions {
+  /** Which output to read: one stream, or both in order of arrival ('all'). Default: 'stdout'. */
+  from?: 'stdout' | 'stderr' | 'all'
+}
+/**
+ * A running or queued command. Its output can be read once: by iterating over the stream, with `lines` or with
+ * `toReadableStream`. A second attempt throws an {@link OptionError} with STREAM_LOCKED.
+ *
+ * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that, nothing reads
+ *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
+ *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
+ *   has not taken by then is only in the result.
+ * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and everything it started, and
+ *   waits until all have ended. The session continues.
+ * - **Not reading** is fine if you await `result`, which has the output that `maxBuffer` keeps. Once the command has
+ *   ended, or has printed more than these 4 MiB, an attempt to read throws STREAM_LOCKED.
+ */
+export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
+  /**
+   * Settles like `exec`, but never causes an unhandled rejection. Read the output first: if you await this within a
+   * loop that still has output to read, it may never settle.
+   */
+  readonly result: Promise<ExecResult<E, L>>
+  /**
+   * Kills the command and everything it started: sends `signal` (default: `killSignal`), then SIGKILL after
+   * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
+   * call with SIGKILL skips the rest of the delay.
+   *
+   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `cancelled`. A queued command
+   * never runs, and its `signal` and `exitCode` are null. A command that has become a process, by `detach` or `detachAfter`,
+   * is killed too. Rejects with {@link OptionError}.
+   */
+  kill(signal?: Signal, options?: KillReason): Promise<boolean>
+  /**
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
+   * `input: 'pipe'`.
+   *
+   * What is written before the command runs waits for it. Rejects with INPUT_CLOSED if the command has ended or the
+   * input is closed.
+   */
+  write(data: string | Uint8Array): Promise<void>
+  /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
+  closeInput(): Promise<void>
+  /**
+   * Sets the size of the terminal, 1 to 65535 columns and rows. Resolves with false if the command does not run yet, or has
+   * ended. Needs `pty`.
+   */
+  resize(cols: number, rows: number): Promise<boolean>
+  /**
+   * Makes the running command a background process of its session, which is free at once for the next command. Resolves
+   * with the process, also when it has just ended. A second call resolves with the same process.
+   *
+   * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
+   *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
+   *   with `input: 'pipe'`, the process has `write` and `closeInput` for the same input. It ends with its session, like
+   *   every process.
+   * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
+   *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
+   * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
+   *   leaving the iteration no longer kill the command; `kill` does. If nothing reads the stream, its output is dropped.
+   *
+   * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
+   */
+  detach(): Promise<Process>
+  /**
+   * The output so far, also while another reader iterates over the stream, and after the command has ended: as long as this
+   * object exists, over HTTP for a minute. Needs `logLimit`; rejects with {@link OptionError} without.
+   */
+  getLogs<F extends Encoding = 'utf8'>(options?: LogOptions<F>): Promise<ProcessLogs<F>>
+  /** Lines of the output so far, as {@link Process.getLogLines} returns them. Needs `logLimit`, as `getLogs` does. */
+  getLogLines<F extends Encoding = 'utf8'>(options?: LogLinesOptions<F>): Promise<LogLines<F>>
+  /** Finds out whether a program of the command waits for input, as {@link Process.waiting} does. */
+  waiting(): Promise<ProcessWaiting | null>
+  /** Waits until a program of the command waits for input, as {@link Process.waitForInput} does. */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things, as {@link Process.waitFor} does: for the end of the command too. `log` and `idle`
+   * need `logLimit`.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
+  /**
+   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
+  /**
+   * Iterates over the lines of the output as text, without `\n` or `\r\n`, including an unterminated last line. If the
+   * run fails, the iteration throws its error after the last line.
+   *
+   * Throws {@link OptionError}.
+   */
+  lines(options?: SourceOptions): AsyncIterableIterator<string>
+  /**
+   * Returns the output as a stream of bytes. If the run fails, the stream fails with its error. `cancel()` kills the
+   * command.
+   *
+   * Throws {@link OptionError}.
+   */
+  toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array>
+  /** Kills the command if it is still running, and resolves when it has ended. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+/**
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It settles like
+ * {@link ExecStream.result}, so it never causes an unhandled rejection.
+ *
+ * If you neither await nor read a run, it blocks once 4 MiB of its output are waiting. An async function that returns a
+ * run awaits it.
+ */
+export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
+  PromiseLike<ExecResult<E, L>>
+
+/**
+ * A value in a template. A list is one word per item, and an empty list is no word. Values are quoted, never parsed.
+ */
+export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
+/**
+ * Runs a template as shell text, and starts immediately like `execStream`. Await the run for its result, or read its
+ * output.
+ *
+ * ```js
+ * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
+ * const $ = sandbox.$.with({ check: true })
+ * for await (const line of $`make ${target}`.lines()) console.log(line)
+ * ```
+ *
+ * Each value is quoted, so do not write quotes around it. Backslashes stay as written. Throws OptionError, with
+ * INVALID_COMMAND for a value of another type. `Scope` has the options that only a sandbox takes.
+ */
+export interface ShellTag<
+  Scope extends object = object,
+  E extends Encoding = 'utf8',
+  L extends boolean = false,
+> {
+  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
+  /** Returns a tag with these options, merged over the options of this tag. */
+  with<F extends Encoding = E, M extends boolean = L>(
+    options: SessionExecOptions<F, M> & Scope,
+  ): ShellTag<Scope, F, M>
+}
+
+/** Options of {@link Sandbox.events}. */
+export interface EventOptions {
+  /**
+   * The `cursor` of an event: the iteration begins after it. 0 begins with the oldest event that is kept. Default: only
+   * new events.
+   */
+  since?: number
+  /** Aborting makes the iteration throw an {@link AbortError}. */
+  signal?: AbortSignal
+}
+/**
+ * An event of {@link Sandbox.events}. `id` is that of a command, as in {@link Session.running}, or of a process. The text of a
+ * command is cut as there.
+ */
+export type SandboxEvent = {
+  /** Its number: 1 for the first event of the sandbox, and so on. */
+  cursor: number
+  time: Date
+} & (
+  | {
+      /** The reader was too slow, or `since` is too old: this many events before the next one are no longer kept. */
+      type: 'lost'
+      count: number
+    }
+  | ({
+      sessionId: string
+    } & (
+      | {
+          type: 'sessionStarted' | 'sessionEnded'
+        }
+      | {
+          /** The command waits for those before it, or for the shell. One that begins at once has no such event. */
+          type: 'commandQueued'
+          id: string
+          command: string
+        }
+      | {
+          type: 'commandStarted'
+          id: string
+          command: string
+          pid: number
+        }
+      | {
+          /** At most ten times a second. Only while something reads the events. */
+          type: 'commandOutput'
+          id: string
+          /** The newest bytes since the last event, at most 64 KiB, as far as `maxBuffer` keeps them. */
+          stdout: Uint8Array
+          stderr: Uint8Array
+          /** Bytes of all output so far. */
+          stdoutBytes: number
+          stderrBytes: number
+        }
+      | {
+          /** A call like {@link Process.waiting} has found out that a program waits for input. */
+          type: 'commandWaiting' | 'processWaiting'
+          id: string
+          waiting: ProcessWaiting
+        }
+      | {
+          /** The command goes on as a process. */
+          type: 'commandDetached'
+          id: string
+          processId: string
+        }
+      | {
+          /** All are null or 0 for a command that never began. */
+          type: 'commandEnded'
+          id: string
+          exitCode: number | null
+          signal: SignalName | null
+          killedBy: KilledBy | null
+          /** Milliseconds. */
+          duration: number
+          stdoutBytes: number
+          stderrBytes: number
+          /** The session's directory after the command. */
+          cwd: string
+        }
+      | {
+          type: 'processStarted'
+          id: string
+          command: string
+          pid: number
+          /** The size of its terminal; null if it has none. */
+          terminal: {
+            cols: number
+            rows: number
+          } | null
+        }
+      | {
+          /** Its terminal has another size, by {@link Process.resize}. */
+          type: 'processResized'
+          id: string
+          cols: number
+          rows: number
+        }
+      | {
+          type: 'processEnded'
+          id: string
+          exitCode: number | null
+          signal: SignalName | null
+          reason: ExitReason | null
+          killedBy: KilledBy | null
+        }
+      | {
+          /** A service runs again, as the process of the last `processStarted` with this id. */
+          type: 'serviceRestarted'
+          id: string
+          restarts: number
+        }
+      | {
+          /** Reported when the command that runs meanwhile has ended. */
+          type: 'denied'
+          denial: Denial
+        }
+      | {
+          /** A connection waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
+          type: 'asked'
+          id: string
+          target: string
+          expiresAt: Date
+        }
+      | {
+          /** The question is closed. */
+          type: 'answered'
+          id: string
+          target: string
+          /** Null: its time is over, or its session has ended. */
+          answer: Answer | null
+        }
+    ))
+)
+
 /**
  * A path. A relative path starts at the session's directory after its last completed command. Bytes can name any file;
  * a string can name only files whose names are UTF-8.
@@ -530,178 +1700,6 @@ export interface Files {
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
-
-/** A TCP port on which a program of a session listens. */
-export interface OpenPort {
-  port: number
-  /** The address on which it listens, like '127.0.0.1', or '0.0.0.0' and '::' for all addresses. */
-  address: string
-  family: 'IPv4' | 'IPv6'
-  /** The pid of the program, or of the oldest of those that share the port. */
-  pid: number
-  /** The first 1000 bytes of its command line. */
-  command: string
-  sessionId: string
-  /** The id of the {@link Process} that the program belongs to; null for a program that a command has started. */
-  processId: string | null
-}
-/** A connection to a program of a session, for bytes in both directions: a `Duplex` of `node:stream`. */
-export type PortConnection = Duplex
-/** Options of {@link Session.listen}. */
-export interface ListenOptions {
-  /** The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: 0. */
-  local?: number
-}
-/** A port of this machine that leads to a port of a sandbox. */
-export interface Forwarding {
-  /** Like 'http://127.0.0.1:3000'. */
-  readonly url: string
-  /** The port on 127.0.0.1. */
-  readonly port: number
-  /** Ends the listener and its connections. Idempotent. */
-  close(): void
-}
-/** Options of `SandboxClient.portUrl`. */
-export interface PortUrlOptions {
-  /** Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour). */
-  expiresIn?: number
-  /** The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids. */
-  sessionId?: string
-}
-
-/** Options of {@link Sandbox.events}. */
-export interface EventOptions {
-  /**
-   * The `cursor` of an event: the iteration begins after it. 0 begins with the oldest event that is kept. Default: only
-   * new events.
-   */
-  since?: number
-  /** Aborting makes the iteration throw an {@link AbortError}. */
-  signal?: AbortSignal
-}
-/**
- * An event of {@link Sandbox.events}. `id` is that of a command, as in {@link Session.running}, or of a process. The text of a
- * command is cut as there.
- */
-export type SandboxEvent = {
-  /** Its number: 1 for the first event of the sandbox, and so on. */
-  cursor: number
-  time: Date
-} & (
-  | {
-      /** The reader was too slow, or `since` is too old: this many events before the next one are no longer kept. */
-      type: 'lost'
-      count: number
-    }
-  | ({
-      sessionId: string
-    } & (
-      | {
-          type: 'sessionStarted' | 'sessionEnded'
-        }
-      | {
-          /** The command waits for those before it, or for the shell. One that begins at once has no such event. */
-          type: 'commandQueued'
-          id: string
-          command: string
-        }
-      | {
-          type: 'commandStarted'
-          id: string
-          command: string
-          pid: number
-        }
-      | {
-          /** At most ten times a second. Only while something reads the events. */
-          type: 'commandOutput'
-          id: string
-          /** The newest bytes since the last event, at most 64 KiB, as far as `maxBuffer` keeps them. */
-          stdout: Uint8Array
-          stderr: Uint8Array
-          /** Bytes of all output so far. */
-          stdoutBytes: number
-          stderrBytes: number
-        }
-      | {
-          /** A call like {@link Process.waiting} has found out that a program waits for input. */
-          type: 'commandWaiting' | 'processWaiting'
-          id: string
-          waiting: ProcessWaiting
-        }
-      | {
-          /** The command goes on as a process. */
-          type: 'commandDetached'
-          id: string
-          processId: string
-        }
-      | {
-          /** All are null or 0 for a command that never began. */
-          type: 'commandEnded'
-          id: string
-          exitCode: number | null
-          signal: SignalName | null
-          killedBy: KilledBy | null
-          /** Milliseconds. */
-          duration: number
-          stdoutBytes: number
-          stderrBytes: number
-          /** The session's directory after the command. */
-          cwd: string
-        }
-      | {
-          type: 'processStarted'
-          id: string
-          command: string
-          pid: number
-          /** The size of its terminal; null if it has none. */
-          terminal: {
-            cols: number
-            rows: number
-          } | null
-        }
-      | {
-          /** Its terminal has another size, by {@link Process.resize}. */
-          type: 'processResized'
-          id: string
-          cols: number
-          rows: number
-        }
-      | {
-          type: 'processEnded'
-          id: string
-          exitCode: number | null
-          signal: SignalName | null
-          reason: ExitReason | null
-          killedBy: KilledBy | null
-        }
-      | {
-          /** A service runs again, as the process of the last `processStarted` with this id. */
-          type: 'serviceRestarted'
-          id: string
-          restarts: number
-        }
-      | {
-          /** Reported when the command that runs meanwhile has ended. */
-          type: 'denied'
-          denial: Denial
-        }
-      | {
-          /** A connection waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
-          type: 'asked'
-          id: string
-          target: string
-          expiresAt: Date
-        }
-      | {
-          /** The question is closed. */
-          type: 'answered'
-          id: string
-          target: string
-          /** Null: its time is over, or its session has ended. */
-          answer: Answer | null
-        }
-    ))
-)
 
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
@@ -897,34 +1895,268 @@ export interface Jobs {
 /** {@link Jobs} that may be those of a server: without `root`. Over HTTP, `follow` continues after a restart of the server. */
 export type RemoteJobs = Omit<Jobs, 'root'>
 
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
+/** A TCP port on which a program of a session listens. */
+export interface OpenPort {
+  port: number
+  /** The address on which it listens, like '127.0.0.1', or '0.0.0.0' and '::' for all addresses. */
+  address: string
+  family: 'IPv4' | 'IPv6'
+  /** The pid of the program, or of the oldest of those that share the port. */
+  pid: number
+  /** The first 1000 bytes of its command line. */
+  command: string
+  sessionId: string
+  /** The id of the {@link Process} that the program belongs to; null for a program that a command has started. */
+  processId: string | null
 }
-/** The resources that everything in a session uses: its bash, commands, background jobs and processes. */
-export interface SessionStats extends ProcessStats {
+/** A connection to a program of a session, for bytes in both directions: a `Duplex` of `node:stream`. */
+export type PortConnection = Duplex
+/** Options of {@link Session.listen}. */
+export interface ListenOptions {
+  /** The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: 0. */
+  local?: number
+}
+/** A port of this machine that leads to a port of a sandbox. */
+export interface Forwarding {
+  /** Like 'http://127.0.0.1:3000'. */
+  readonly url: string
+  /** The port on 127.0.0.1. */
+  readonly port: number
+  /** Ends the listener and its connections. Idempotent. */
+  close(): void
+}
+/** Options of `SandboxClient.portUrl`. */
+export interface PortUrlOptions {
+  /** Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour). */
+  expiresIn?: number
+  /** The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids. */
+  sessionId?: string
+}
+
+/**
+ * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
+ * Default: 30000.
+ */
+export type HealthCheck =
+  | (PortOptions & {
+      port: number
+      timeout?: number
+    })
+  | {
+      /** A log line to wait for, as in {@link Process.waitForLog}. */
+      log: string | RegExp
+      timeout?: number
+    }
+  | {
+      /** A command that must succeed. It runs in the session, directory and environment of the service. */
+      command: Command
+      /** Milliseconds between two attempts. Each attempt may take 10 s. Default: 500. */
+      interval?: number
+      timeout?: number
+    }
+/** Options of {@link Session.startService}. */
+export interface SessionServiceOptions extends SessionProcessOptions {
+  healthCheck: HealthCheck
   /**
-   * Open file descriptors of its processes. Those of programs that this process may not look into count as 0, like
-   * programs of another user.
+   * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
+   * or its memory limit. Default: 'never'.
    */
-  openFiles: number
-  /** Number of different terminals that its processes have. */
-  terminals: number
+  restart?: 'never' | 'on-failure'
+  /**
+   * Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A
+   * minute without a failure resets it. Default: 500.
+   */
+  restartDelay?: number
+  /**
+   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
+   */
+  input?: string | Uint8Array | 'pipe'
 }
-/** The resources that all sessions of a sandbox use. `memoryPeak` is the sum of those of the sessions. */
-export interface SandboxStats extends SessionStats {
-  /** Number of open sessions. The default session counts from its first use. */
-  sessions: number
+/** Options of {@link Sandbox.startService}. */
+export interface ServiceOptions extends SessionServiceOptions {
+  /**
+   * The session whose state the service starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
+  sessionId?: string
+}
+/** A failure of a service's process. */
+export interface ServiceFailure extends ProcessExit {
+  endedAt: Date
+  /** The last lines of the log. The log itself is dropped when the next process starts. */
+  logTail: string
+}
+/** The health of a service. */
+export interface ServiceHealth {
+  /** Whether the health check passes. With a log check, whether the process is running. */
+  healthy: boolean
+  state: ProcessState
+  /** Number of restarts. */
+  restarts: number
+  /** null without a failure. */
+  lastFailure: ServiceFailure | null
+}
+/**
+ * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
+ * permanently. `state` is 'starting' until the process is ready, and before a restart.
+ */
+export interface Service extends Process {
+  readonly restarts: number
+  /** null without a failure. */
+  readonly lastFailure: ServiceFailure | null
+  /** Runs the health check. */
+  getHealth(): Promise<ServiceHealth>
+  /**
+   * Kills the process and starts it again, even if it has ended or was killed. Resolves when it is ready.
+   *
+   * Rejects as {@link Sandbox.startService} does.
+   */
+  restart(): Promise<void>
+}
+
+/** Options of {@link Sandbox.createSession}. */
+export interface SessionOptions {
+  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
+  id?: string
+  /**
+   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
+   */
+  cwd?: string | URL
+  /** Changes to the environment of the sandbox, for this session. */
+  env?: EnvChanges
+  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
+  surviveExit?: boolean
+  /**
+   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
+   * with OptionError. Default: the sandbox's.
+   */
+  isolation?: Isolation
+}
+/** Options of {@link Session.history}. */
+export interface HistoryOptions {
+  /** Number of commands, 1 to 100. Default: 100. */
+  limit?: number
+}
+/** A command that a session has run. */
+export interface HistoryEntry {
+  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
+  command: string
+  startedAt: Date
+  /** Milliseconds, by a monotonic clock. */
+  duration: number
+  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
+  exitCode: number | null
+  signal: SignalName | null
+  /** Bytes of output, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+}
+/** A command of a session that runs, or waits for the commands before it. */
+export interface RunningCommand {
+  /** Names the command among those of its sandbox. */
+  id: string
+  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
+  command: string
+  /** null while it waits. */
+  startedAt: Date | null
+  /** The pid of the shell that runs it; null while it waits. */
+  pid: number | null
+  /** Bytes of output so far, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** When the last output arrived; null if there was none. */
+  lastOutputAt: Date | null
+  /** The owner of the hold on the session ({@link Session.hold}); null if no caller holds it. */
+  heldBy: string | null
+}
+/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
+export interface Session {
+  readonly id: string
+  /** File access as this session's commands have it. Relative paths start at the session's directory. */
+  readonly files: Files
+  /** Runs a command in this session. See {@link Sandbox.exec}. */
+  exec<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>>
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
+  readonly $: ShellTag
+  /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): ExecStream<E, L>
+  /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
+  startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
+  /** Starts a service from this session. See {@link Sandbox.startService}. */
+  startService(command: Command, options: SessionServiceOptions): Promise<Service>
+  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
+  setEnvVars(vars: EnvChanges): Promise<void>
+  /**
+   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
+   * sessions, in memory.
+   *
+   * Rejects with OptionError or SESSION_NOT_FOUND.
+   */
+  history(options?: HistoryOptions): Promise<HistoryEntry[]>
+  /**
+   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
+   * command that still waits in its client is not among them.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  running(): Promise<RunningCommand[]>
+  /**
+   * Measures the resources that everything in this session uses, nacre's own helpers included. All are 0 before the first
+   * use of the default session.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  stats(): Promise<SessionStats>
+  /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
+  ports(): Promise<OpenPort[]>
+  /**
+   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
+   * program of the machine: nacre looks up which process listens, before and after it connects.
+   *
+   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
+   *
+   * Rejects with PORT_CLOSED if no program of the session takes the connection, with PORT_UNSUPPORTED unless the sandbox is in
+   * this process, and with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  connect(port: number): Promise<PortConnection>
+  /**
+   * Lets programs of this machine connect to a program of this session: listens on 127.0.0.1 and passes each connection on as
+   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
+   *
+   * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
+   * PORT_UNSUPPORTED unless the sandbox is in this process, with {@link OptionError}, and with the error of the system
+   * (EADDRINUSE) if `local` is taken.
+   */
+  listen(port: number, options?: ListenOptions): Promise<Forwarding>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
+  /**
+   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
+   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
+   *
+   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. Files,
+   * `history`, `running`, `killCommand` and `delete` stay open to all, and so do the processes of the session: they have
+   * holds of their own.
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
+   */
+  hold(owner: string): Promise<Hold<Session>>
+  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
+  delete(): Promise<void>
+  /** The same as `delete`. Has no effect if it is already deleted. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Options of a copy-on-write workspace. */
@@ -1209,20 +2441,6 @@ export interface SandboxOptions {
   /** Receives engine diagnostics. Default: none. */
   logger?: Logger
 }
-/** Limits of a process and its descendants. A limit that this machine cannot enforce rejects with LIMIT_UNSUPPORTED. */
-export interface Limits {
-  /**
-   * Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'.
-   * Default: no limit.
-   */
-  memory?: number
-  /** Maximum number of processors, more than 0; 0.5 is half of one. Default: no limit. */
-  cpus?: number
-  /** Maximum number of processes and threads, 1 to 4294967295. Default: no limit. */
-  pids?: number
-  /** Maximum number of open file descriptors per process, 1 to 4294967295. Default: no limit. */
-  openFiles?: number
-}
 /** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {
   /** Whether the engine keeps process trees in control groups ('v2') or tracks them by other means ('none'). */
@@ -1475,1218 +2693,4 @@ export declare class Sandbox {
 }
 export interface Sandbox extends AnySandbox {
   readonly jobs: Jobs
-}
-
-/** Options of {@link Process.wait}. */
-export interface WaitOptions {
-  /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
-  timeout?: number
-  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
-}
-/** Options of {@link Process.waitFor}. */
-export interface WaitForOptions {
-  /** Whether to wait for a program that waits for input and for nothing else. Default: false. */
-  input?: boolean
-  /** A regular expression, as `grep` of {@link LogLinesOptions}: waits for a line that matches. Default: none. */
-  log?: string
-  /** The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1. */
-  fromLine?: number
-  /** Milliseconds without output, counted from the call; 1 to 2147483647. Default: none. */
-  idle?: number
-  /** Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0. */
-  timeout?: number
-  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
-}
-/** What came first. */
-export interface WaitEnd {
-  /** The end of the process ends every wait. */
-  by: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
-  /** By 'exit': how the process ended. */
-  exit?: ProcessExit
-  /** By 'input': the program that waits for it. */
-  input?: ProcessWaiting
-  /** By 'log': the line. */
-  line?: LogLine
-}
-/** Options of {@link Process.waitForLog}. */
-export interface WaitForLogOptions extends WaitOptions {
-  /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
-  cursor?: number
-}
-/** The line that ended a wait. */
-export interface LogMatch {
-  /** The line, without its line ending. Of a line above 64 KiB, a part. */
-  line: string
-  /** The match of a regular expression, as `exec` of the RegExp gives it. */
-  match?: RegExpExecArray
-}
-/** Options of a port check. */
-export interface PortOptions {
-  /**
-   * 'tcp' waits until the process listens; 'http' also waits for a response. Default: 'http' if `path` or `status` is
-   * given, otherwise 'tcp'.
-   */
-  mode?: 'http' | 'tcp'
-  /**
-   * The path to request with GET, from 127.0.0.1 or else ::1. It is printable ASCII without blanks and begins with `/`.
-   * `mode: 'tcp'` excludes `path` and `status`. Default: '/'.
-   */
-  path?: string
-  /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
-  status?:
-    | number
-    | {
-        /** The first status, 100 to 599. Default: 100. */
-        min?: number
-        /** The last status, 100 to 599. Default: 599. */
-        max?: number
-      }
-  /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
-  interval?: number
-}
-/** Options of {@link Process.waitForPort}. */
-export interface WaitForPortOptions extends PortOptions, WaitOptions {}
-
-/**
- * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
- * Default: 30000.
- */
-export type HealthCheck =
-  | (PortOptions & {
-      port: number
-      timeout?: number
-    })
-  | {
-      /** A log line to wait for, as in {@link Process.waitForLog}. */
-      log: string | RegExp
-      timeout?: number
-    }
-  | {
-      /** A command that must succeed. It runs in the session, directory and environment of the service. */
-      command: Command
-      /** Milliseconds between two attempts. Each attempt may take 10 s. Default: 500. */
-      interval?: number
-      timeout?: number
-    }
-/** Options of {@link Session.startService}. */
-export interface SessionServiceOptions extends SessionProcessOptions {
-  healthCheck: HealthCheck
-  /**
-   * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
-   * or its memory limit. Default: 'never'.
-   */
-  restart?: 'never' | 'on-failure'
-  /**
-   * Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A
-   * minute without a failure resets it. Default: 500.
-   */
-  restartDelay?: number
-  /**
-   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.
-   *
-   * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
-   */
-  input?: string | Uint8Array | 'pipe'
-}
-/** Options of {@link Sandbox.startService}. */
-export interface ServiceOptions extends SessionServiceOptions {
-  /**
-   * The session whose state the service starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
-   */
-  sessionId?: string
-}
-/** A failure of a service's process. */
-export interface ServiceFailure extends ProcessExit {
-  endedAt: Date
-  /** The last lines of the log. The log itself is dropped when the next process starts. */
-  logTail: string
-}
-/** The health of a service. */
-export interface ServiceHealth {
-  /** Whether the health check passes. With a log check, whether the process is running. */
-  healthy: boolean
-  state: ProcessState
-  /** Number of restarts. */
-  restarts: number
-  /** null without a failure. */
-  lastFailure: ServiceFailure | null
-}
-/**
- * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
- * permanently. `state` is 'starting' until the process is ready, and before a restart.
- */
-export interface Service extends Process {
-  readonly restarts: number
-  /** null without a failure. */
-  readonly lastFailure: ServiceFailure | null
-  /** Runs the health check. */
-  getHealth(): Promise<ServiceHealth>
-  /**
-   * Kills the process and starts it again, even if it has ended or was killed. Resolves when it is ready.
-   *
-   * Rejects as {@link Sandbox.startService} does.
-   */
-  restart(): Promise<void>
-}
-
-/** Options of {@link Sandbox.createSession}. */
-export interface SessionOptions {
-  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
-  id?: string
-  /**
-   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
-   */
-  cwd?: string | URL
-  /** Changes to the environment of the sandbox, for this session. */
-  env?: EnvChanges
-  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
-  surviveExit?: boolean
-  /**
-   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
-   * with OptionError. Default: the sandbox's.
-   */
-  isolation?: Isolation
-}
-/** Options of {@link Session.history}. */
-export interface HistoryOptions {
-  /** Number of commands, 1 to 100. Default: 100. */
-  limit?: number
-}
-/** A command that a session has run. */
-export interface HistoryEntry {
-  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
-  command: string
-  startedAt: Date
-  /** Milliseconds, by a monotonic clock. */
-  duration: number
-  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
-  exitCode: number | null
-  signal: SignalName | null
-  /** Bytes of output, including those beyond `maxBuffer`. */
-  stdoutBytes: number
-  stderrBytes: number
-}
-/** A command of a session that runs, or waits for the commands before it. */
-export interface RunningCommand {
-  /** Names the command among those of its sandbox. */
-  id: string
-  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
-  command: string
-  /** null while it waits. */
-  startedAt: Date | null
-  /** The pid of the shell that runs it; null while it waits. */
-  pid: number | null
-  /** Bytes of output so far, including those beyond `maxBuffer`. */
-  stdoutBytes: number
-  stderrBytes: number
-  /** When the last output arrived; null if there was none. */
-  lastOutputAt: Date | null
-  /** The owner of the hold on the session ({@link Session.hold}); null if no caller holds it. */
-  heldBy: string | null
-}
-/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
-export interface Session {
-  readonly id: string
-  /** File access as this session's commands have it. Relative paths start at the session's directory. */
-  readonly files: Files
-  /** Runs a command in this session. See {@link Sandbox.exec}. */
-  exec<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: SessionExecOptions<E, L>,
-  ): Promise<ExecResult<E, L>>
-  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
-  readonly $: ShellTag
-  /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
-  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: SessionExecOptions<E, L>,
-  ): ExecStream<E, L>
-  /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
-  startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
-  /** Starts a service from this session. See {@link Sandbox.startService}. */
-  startService(command: Command, options: SessionServiceOptions): Promise<Service>
-  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
-  setEnvVars(vars: EnvChanges): Promise<void>
-  /**
-   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
-   * sessions, in memory.
-   *
-   * Rejects with OptionError or SESSION_NOT_FOUND.
-   */
-  history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /**
-   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
-   * command that still waits in its client is not among them.
-   *
-   * Rejects with SESSION_NOT_FOUND.
-   */
-  running(): Promise<RunningCommand[]>
-  /**
-   * Measures the resources that everything in this session uses, nacre's own helpers included. All are 0 before the first
-   * use of the default session.
-   *
-   * Rejects with SESSION_NOT_FOUND.
-   */
-  stats(): Promise<SessionStats>
-  /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
-  ports(): Promise<OpenPort[]>
-  /**
-   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
-   * program of the machine: nacre looks up which process listens, before and after it connects.
-   *
-   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
-   *
-   * Rejects with PORT_CLOSED if no program of the session takes the connection, with PORT_UNSUPPORTED unless the sandbox is in
-   * this process, and with {@link OptionError} or SESSION_NOT_FOUND.
-   */
-  connect(port: number): Promise<PortConnection>
-  /**
-   * Lets programs of this machine connect to a program of this session: listens on 127.0.0.1 and passes each connection on as
-   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
-   *
-   * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
-   * PORT_UNSUPPORTED unless the sandbox is in this process, with {@link OptionError}, and with the error of the system
-   * (EADDRINUSE) if `local` is taken.
-   */
-  listen(port: number, options?: ListenOptions): Promise<Forwarding>
-  /**
-   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
-   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
-   *
-   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
-   */
-  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
-  /**
-   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
-   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
-   *
-   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. Files,
-   * `history`, `running`, `killCommand` and `delete` stay open to all, and so do the processes of the session: they have
-   * holds of their own.
-   *
-   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
-   */
-  hold(owner: string): Promise<Hold<Session>>
-  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
-  delete(): Promise<void>
-  /** The same as `delete`. Has no effect if it is already deleted. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-
-/** What the owner of a hold said when it released it. */
-export interface HandBack {
-  owner: string
-  note: string
-  time: Date
-}
-/**
- * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
- * make it. What others try meanwhile rejects with HELD; it does not wait.
- *
- * A hold ends when it is released, when its session or process ends, and with the sandbox. A client's hold
- * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
- */
-export interface Hold<Held extends Session | Process = Session | Process> {
-  /** Who holds it. */
-  readonly owner: string
-  /** The same session or process for the owner, whose calls pass. When the hold has ended, they reject with HELD, too. */
-  readonly held: Held
-  /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
-  readonly ended: Promise<void>
-  /**
-   * Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended.
-   *
-   * `note` says what was done, in 1 to 200 characters without control characters: {@link Process.handedBack} shows it. For a
-   * session, it is not shown.
-   */
-  release(note?: string): Promise<void>
-  /** The same as `release`. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-
-/** Options of {@link Session.startProcess}. */
-export interface SessionProcessOptions {
-  /**
-   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An
-   * id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.
-   */
-  processId?: string
-  /** Directory of the process. A relative path starts at the session's directory. Default: the session's. */
-  cwd?: string | URL
-  /** Changes to the environment of the session, for this process. */
-  env?: EnvChanges
-  /** Milliseconds until the process is killed with the reason 'timeout'; 0 to 2147483647, 0 = never. Default: 0. */
-  timeout?: number
-  /**
-   * Aborting kills the process with the reason 'killed'. Before startProcess resolves, an abort also makes it reject
-   * with an {@link AbortError}. If the signal is already aborted, nothing runs.
-   */
-  signal?: AbortSignal
-  /** The first signal sent on a kill, a timeout or an abort. Default: the sandbox's. */
-  killSignal?: Signal
-  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
-  forceKillAfterDelay?: number
-  /**
-   * Standard input. Default: end of file. 'pipe' keeps it open for later input.
-   *
-   * {@link Process.write} sends later input. To send the text "pipe", pass bytes. If an iterable throws, the process is
-   * killed and onError is called.
-   */
-  input?: Input | 'pipe'
-  /**
-   * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
-   * beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
-   */
-  logLimit?: number
-  /**
-   * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
-   * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
-   * a clean-up. Default: true.
-   *
-   * {@link Sandbox.forgetEndedProcesses} cleans up.
-   */
-  autoCleanup?: boolean
-  /** Limits of the process and its descendants. Default: only the sandbox's. */
-  limits?: Limits
-  /**
-   * Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error.
-   * All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'.
-   * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
-   * Default: no terminal.
-   */
-  pty?:
-    | boolean
-    | {
-        /** Columns, 1 to 65535. */
-        cols: number
-        /** Rows, 1 to 65535. */
-        rows: number
-      }
-  /**
-   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
-   * does this. Default: false.
-   */
-  mergeOutput?: boolean
-  /**
-   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
-   * is `1` in the environment of this program.
-   */
-  verbose?: boolean
-  /** Called before startProcess resolves. If it throws, the process is killed and startProcess rejects. */
-  onStart?: (process: Process) => void
-  /**
-   * Called with each piece of output as text, in order of arrival; characters are never split. Output that
-   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. After a callback for output threw,
-   * none of them is called again.
-   */
-  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
-  /** The same for standard output alone. */
-  onStdout?: (data: string) => void
-  /** The same for standard error alone. */
-  onStderr?: (data: string) => void
-  /**
-   * The same, line by line, without `\n` or `\r\n`. An unterminated line counts at the end, and before output that was
-   * dropped because of `logLimit`.
-   */
-  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
-  /** Called when the process has ended, after the last output. */
-  onExit?: (exitCode: number | null, signal: SignalName | null) => void
-  /**
-   * Called with the error just before startProcess rejects, except for an {@link OptionError}. Later called with
-   * exceptions from other callbacks and the input, and when the process is lost. Default: the error is logged.
-   */
-  onError?: (error: unknown) => void
-}
-/** Options of {@link Sandbox.startProcess}. */
-export interface ProcessOptions extends SessionProcessOptions {
-  /**
-   * The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
-   */
-  sessionId?: string
-}
-/**
- * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
- * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
- */
-export type ProcessState = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
-/**
- * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
- * ('oom') or a kill.
- */
-export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
-/** The end of a process. */
-export interface ProcessExit {
-  /** null if a signal ended the process. */
-  exitCode: number | null
-  signal: SignalName | null
-  /** null if the process was lost and its state is 'crashed'. */
-  reason: ExitReason | null
-}
-/** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
-export interface KillReason {
-  /** Why, in 1 to 1000 characters. `killedBy` then has it. */
-  reason?: string
-}
-/** Options of {@link Process.kill}. */
-export interface KillOptions extends KillReason {
-  /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
-  forceKillAfterDelay?: number
-}
-/** What has killed a command or a process. */
-export interface KilledBy {
-  /**
-   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
-   * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
-   * session or the sandbox.
-   */
-  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
-  /** What the caller gave as `reason`; null if nothing. */
-  reason: string | null
-}
-/** A program of a process that waits for input. */
-export interface ProcessWaiting {
-  /** 'reading': it waits for input and for nothing else. 'listening': also for something else, like a connection. */
-  state: 'reading' | 'listening'
-  /**
-   * False for a program that cannot be looked at, like `passwd` of an ordinary user: its terminal reads a line without
-   * echo, and it has done nothing for a second.
-   */
-  sure: boolean
-  /**
-   * How it reads: 'line' and 'secret' are lines from the terminal with and without echo, 'keys' are single keys, and
-   * 'pipe' is the standard input of the process (`input: 'pipe'`).
-   */
-  how: 'line' | 'secret' | 'keys' | 'pipe'
-  /** The name of the program. The kernel cuts it after 15 bytes. */
-  program: string
-  pid: number
-  /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
-  timed: boolean
-}
-/** The terminal of a process, as its programs have set it. */
-export interface ProcessTerminal {
-  /** Columns. */
-  cols: number
-  rows: number
-  /** Whether what is typed is shown. Programs that read a password turn this off. */
-  echo: boolean
-  /** Whether input is read by lines, with editing, and not by keys. */
-  canonical: boolean
-}
-/** A process as plain data. */
-export interface ProcessInfo {
-  readonly id: string
-  /** The pid of the process that runs the command. */
-  readonly pid: number
-  /** The command. An argument list is quoted as for a shell. */
-  readonly command: string
-  readonly sessionId: string
-  /** The current state. */
-  readonly state: ProcessState
-  readonly startedAt: Date
-  /** null while it runs. */
-  readonly endedAt: Date | null
-  /** When the last output arrived; null if there was none. */
-  readonly lastOutputAt: Date | null
-  /** When {@link Process.write} last wrote input; null if it never did. */
-  readonly lastInputAt: Date | null
-  /** The owner of the hold on its input ({@link Process.hold}); null if no caller holds it. */
-  readonly heldBy: string | null
-  /** What the last owner of a hold said when it released it; null if none said anything. */
-  readonly handedBack: HandBack | null
-  /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
-  readonly terminal: ProcessTerminal | null
-  /** null while the process runs, and if a signal ended it. */
-  readonly exitCode: number | null
-  readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its state is 'crashed'. */
-  readonly reason: ExitReason | null
-  /** What has killed it; null while it runs, and if nothing did. */
-  readonly killedBy: KilledBy | null
-}
-/**
- * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
- *
- * A pending wait keeps the event loop alive; the process itself and its callbacks do not. After nacre has forgotten the
- * process, this object still has its end, but methods that need the log reject with PROCESS_NOT_FOUND.
- */
-export interface Process extends ProcessInfo {
-  /**
-   * Kills the process and its descendants: sends `signal` (default: its `killSignal`), then SIGKILL. Resolves when all
-   * have ended: with true, or with false if the process had already ended.
-   */
-  kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
-  wait(options?: WaitOptions): Promise<ProcessExit>
-  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
-  refresh(): Promise<ProcessInfo>
-  /** The output so far. */
-  getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
-  /**
-   * Returns lines of the output so far, by their numbers: from a line on, the last ones, or those that match a regular
-   * expression. A line has its number from when its newline arrives; each stream has its own lines.
-   *
-   * Rejects with {@link OptionError} for a bad expression, or for one whose search takes more than 30 s.
-   */
-  getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>>
-  /**
-   * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
-   * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
-   */
-  output<E extends Encoding = 'utf8'>(options?: LogStreamOptions<E>): AsyncIterableIterator<LogEvent<E>>
-  /**
-   * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
-   * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
-   *
-   * A line that does not match as it is counts as a terminal shows it, too: without escape sequences like colors and
-   * links, and without what `\r` overwrote. `match.input` is that text; `line` stays as it is.
-   *
-   * The search takes a time proportional to the log, whatever the RegExp and the output are. So a RegExp has at most 1000
-   * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
-   * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
-   *
-   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
-   */
-  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
-  /**
-   * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
-   * other processes that listen on the port.
-   *
-   * Rejects as waitForLog does.
-   */
-  waitForPort(port: number, options?: WaitForPortOptions): Promise<void>
-  /**
-   * Writes to standard input. Resolves when the pipe has accepted the data, or the process has ended. Needs
-   * `input: 'pipe'`.
-   *
-   * Rejects with INPUT_CLOSED if the process has ended or the input is closed.
-   */
-  write(data: string | Uint8Array): Promise<void>
-  /** Closes standard input. Has no effect if it is already closed. */
-  closeInput(): Promise<void>
-  /**
-   * Keeps the input of this process for one caller, like a person who types: until the hold ends, `write`, `closeInput`
-   * and `resize` of others reject with HELD. `owner` says who it is, in 1 to 100 characters. Needs `input: 'pipe'`.
-   *
-   * All can still read its output, look at it, and kill it; a service can be restarted, which ends the hold. Input that
-   * waits for the process already is written.
-   *
-   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is already held, even
-   * by the same owner.
-   */
-  hold(owner: string): Promise<Hold<Process>>
-  /**
-   * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
-   * false if the process has ended.
-   *
-   * A shell with line editing reads and rewrites the size before each prompt. A resize within these microseconds is
-   * lost, as in every terminal.
-   */
-  resize(cols: number, rows: number): Promise<boolean>
-  /**
-   * Returns the resource use of the process and its descendants. Rejects with PROCESS_NOT_FOUND if the process has
-   * ended.
-   */
-  stats(): Promise<ProcessStats>
-  /**
-   * Finds out whether a program of the process waits for input: from its terminal, or from its standard input
-   * (`input: 'pipe'`). Resolves after 0.3 s (1.2 s if `sure` is false); with null if none does, or the process has ended.
-   *
-   * It is known from the kernel: two looks show the same thread in the same system call. So what the process has
-   * printed makes no difference. Not seen are programs that read by `io_uring`. An ordinary user can look neither at
-   * programs of other users nor at the session's own bash, see `sure`.
-   */
-  waiting(): Promise<ProcessWaiting | null>
-  /**
-   * Waits until a program of the process waits for input and for nothing else, as {@link Process.waiting} finds out.
-   *
-   * Rejects as waitForLog does.
-   */
-  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
-  /**
-   * Waits for the first of several things: the end of the process, and what the options name. Resolves with which of them
-   * came first, also if the time is up.
-   *
-   * Rejects with {@link OptionError} for a bad expression, or with AbortError.
-   */
-  waitFor(options?: WaitForOptions): Promise<WaitEnd>
-  /** The process as plain data. */
-  toJSON(): ProcessInfo
-  /** Kills the process if it is running. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-/** Selects processes that match all members. */
-export interface ProcessFilter {
-  state?: ProcessState | readonly ProcessState[]
-  sessionId?: string
-}
-
-/** A chunk of a process's output. */
-export interface LogOutput<E extends Encoding = 'utf8'> {
-  type: 'stdout' | 'stderr'
-  /**
-   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
-   */
-  data: Output<E>
-  /** The `cursor` from which to continue. Counts the bytes of the whole log, both streams together. */
-  cursor: number
-  /** When it arrived, to 10 ms. */
-  time: Date
-  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
-  missing?: number
-}
-/** The end of a process, after all of its output. */
-export interface LogExit extends ProcessExit {
-  type: 'exit'
-  time: Date
-  missing?: number
-}
-/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
-export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
-/** A whole log. */
-export interface ProcessLogs<E extends Encoding = 'utf8'> {
-  stdout: Output<E>
-  stderr: Output<E>
-  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
-  truncated?: number
-}
-/** Options of {@link Process.getLogs}. */
-export interface LogOptions<E extends Encoding = 'utf8'> {
-  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
-  encoding?: E
-}
-/** Options of {@link Process.getLogLines}. */
-export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /** The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1. */
-  fromLine?: number
-  /** Maximum number of lines in the reply, 1 to 10000. Default: 1000. */
-  lines?: number
-  /**
-   * Whether to return the last lines instead of the first, if there are more than `lines`. With `grep`, the last match is
-   * among them. Default: false.
-   */
-  tail?: boolean
-  /**
-   * A regular expression of at most 1000 characters. Only lines that match it are returned, as they are or as a terminal
-   * shows them: without escape sequences, and without what `\r` overwrote. Its syntax is that of the Rust crate
-   * regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is at most
-   * proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
-   */
-  grep?: string
-  /**
-   * How many lines to return before and after each match, 0 to 100. Those after a match before `fromLine` count too, so
-   * that replies that go on from `next` have all lines. Default: 0.
-   */
-  context?: number
-  /** Aborting ends the search, and the call rejects with an {@link AbortError}. */
-  signal?: AbortSignal
-}
-/** A line of a log. */
-export interface LogLine<E extends Encoding = 'utf8'> {
-  /** From 1. It counts the lines of both streams. */
-  number: number
-  stream: 'stdout' | 'stderr'
-  /** The line, without `\n` or `\r\n`. */
-  text: Output<E>
-  /** Whether `grep` matches it. False for the lines around a match, and without `grep`. */
-  match: boolean
-  /** Whether a part of it is missing: beyond 64 KiB of a line, because of `logLimit`, or because of a full disk. */
-  cut: boolean
-  /** Whether its newline has arrived. Lines without one come last, and another line may still take their number. */
-  ended: boolean
-}
-/** Lines of a log. */
-export interface LogLines<E extends Encoding = 'utf8'> {
-  /** In the order of their numbers: at most `lines`, and at most 1 MiB. */
-  lines: LogLine<E>[]
-  /** How many lines the process has printed so far. */
-  total: number
-  /** The first line of which something is kept. Lines before it were dropped because of `logLimit`. */
-  first: number
-  /** How many lines from `fromLine` on match `grep`, whether they are returned or not. null without `grep`. */
-  matches: number | null
-  /** The `fromLine` with which to continue, if the reply had no room for more. null otherwise, and with `tail`. */
-  next: number | null
-}
-/** Options of {@link Process.output}. */
-export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /**
-   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
-   * Default: 0.
-   */
-  cursor?: number
-  /**
-   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
-   */
-  follow?: boolean
-  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
-}
-
-/** Options of {@link Session.exec} and {@link Session.execStream}. */
-export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
-  /**
-   * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
-   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.
-   */
-  cwd?: string | URL
-  /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
-  env?: EnvChanges
-  /**
-   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
-   * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
-   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. The time counts from the call, so it includes
-   * the wait for earlier commands of the session and the start of its shell, but not checkpoints. Default: the sandbox's.
-   */
-  timeout?: number
-  /**
-   * Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to
-   * 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.
-   *
-   * It is as after {@link ExecStream.detach}, except that `timeout` goes on and kills the process, and that the call is over:
-   * `outputLimit`, `signal` and callbacks no longer apply, and the stream of execStream ends. While no shell can take the
-   * place of the command's, for lack of processes or memory, exec goes on waiting and tries again each second. Rejected with
-   * an iterable as `input`. Default: never.
-   */
-  detachAfter?: number
-  /**
-   * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
-   * {@link AbortError}. Aborting has no effect after the command has ended.
-   */
-  signal?: AbortSignal
-  /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
-  killSignal?: Signal
-  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
-  forceKillAfterDelay?: number
-  /**
-   * Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.
-   *
-   * {@link ExecStream.write} sends later input. To send the text "pipe", pass bytes. Items of an iterable are written as
-   * the command reads them. If the command ends first, the iterable is closed. If the iterable throws, the command is
-   * killed and exec rejects with that error.
-   */
-  input?: Input | 'pipe'
-  /**
-   * Runs the command on a terminal of this size (1 to 65535 each; 80 x 24 with true), as the session's own command: what it
-   * changes in the shell stays. The terminal is standard input, output and error, and the controlling terminal. All output is
-   * 'stdout'. If the session has no TERM, it is 'xterm-256color' for the command.
-   *
-   * `input` is typed into the terminal, and its end is sent as Ctrl-D. Default of `input` with a terminal: end of file for
-   * exec, and 'pipe' for execStream. The terminal ends with the command; what it has left behind goes on without one.
-   *
-   * exec rejects with TERMINAL_UNAVAILABLE while a process that an earlier command has left in the background is in the
-   * process group of the shell, since keys like Ctrl-C would signal it too; and in plain mode. Default: no terminal.
-   */
-  pty?:
-    | boolean
-    | {
-        /** Columns, 1 to 65535. */
-        cols: number
-        /** Rows, 1 to 65535. */
-        rows: number
-      }
-  /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
-  encoding?: E
-  /**
-   * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
-   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
-   * Default: false.
-   */
-  mergeOutput?: boolean
-  /**
-   * Returns stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line
-   * and begins no new line, so empty output has no lines. A mark of omitted output is a line too. Rejected with
-   * encoding 'buffer'. The events of a stream remain text. Default: false.
-   */
-  lines?: L
-  /**
-   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, an explicit false keeps the
-   * line endings. Default: false.
-   */
-  stripFinalNewline?: boolean
-  /**
-   * Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and
-   * the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of
-   * missing bytes. The events of a stream are complete. Default: the sandbox's.
-   */
-  maxBuffer?: number
-  /**
-   * Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like
-   * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
-   */
-  outputLimit?: number
-  /**
-   * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
-   * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
-   * is on disk. Only for streams. Default: no log.
-   *
-   * nacre forgets the log with the stream, or once 1000 later streams with a log have ended, or 100 with more than 64 MiB of
-   * logs; `getLogs` then rejects with PROCESS_NOT_FOUND.
-   */
-  logLimit?: number
-  /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
-  check?: boolean
-  /**
-   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
-   * is `1` in the environment of this program.
-   */
-  verbose?: boolean
-  /**
-   * Called with each piece of output as text while the command runs, in order of arrival; characters are never split. A
-   * slow callback delays the command. If this callback or another one up to `onComplete` throws, a running command is
-   * killed and exec rejects with that exception. Promises returned by callbacks are not awaited.
-   */
-  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
-  /** The same for standard output alone. */
-  onStdout?: (data: string) => void
-  /** The same for standard error alone. */
-  onStderr?: (data: string) => void
-  /** The same, line by line, without `\n` or `\r\n`. An unterminated last line counts. */
-  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
-  /** Called when the command starts to run, with the pid of the session's shell. */
-  onStart?: (start: { command: string; pid: number; sessionId: string }) => void
-  /** Called with the result just before exec resolves. */
-  onComplete?: (result: ExecResult<E, L>) => void
-  /**
-   * Called with the error just before exec rejects, except for an {@link OptionError}. Exceptions of this callback are
-   * logged.
-   */
-  onError?: (error: unknown) => void
-}
-/** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
-export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
-  extends SessionExecOptions<E, L> {
-  /** The session to run in. Default: 'default', which always exists. An unknown id rejects with SESSION_NOT_FOUND. */
-  sessionId?: string
-}
-/** The result of a command. */
-export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
-  /** Whether the command exited by itself with code 0. */
-  success: boolean
-  /** null when the command has no exit code, because a signal ended it, it never ran, or it still runs as `process`. */
-  exitCode: number | null
-  /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
-  signal: SignalName | null
-  stdout: Output<E, L>
-  stderr: Output<E, L>
-  /**
-   * stdout and stderr in the order in which they were read, which is exact only with `mergeOutput`. Computed on first
-   * access.
-   */
-  all: Output<E, L>
-  /** The command. An argument list is quoted as for a shell. */
-  command: string
-  sessionId: string
-  /** The session's directory after the command. */
-  cwd: string
-  /** Milliseconds that the command ran, by a monotonic clock. */
-  duration: number
-  /** When it started. */
-  startedAt: Date
-  timedOut: boolean
-  cancelled: boolean
-  /** What has killed the command; null if nothing did. */
-  killedBy: KilledBy | null
-  /**
-   * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
-   * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
-   * mark.
-   */
-  truncated: null | {
-    stdout: number
-    stderr: number
-  }
-  /**
-   * The position of the gap in each stream: the number of bytes kept before it. 0 for a complete stream; null when both
-   * are complete.
-   */
-  truncatedAt: null | {
-    stdout: number
-    stderr: number
-  }
-  /**
-   * Whether the shell was replaced, as after `exec` or `kill -9 $$`. The new shell has the state after the last
-   * finished command.
-   */
-  sessionRestarted: boolean
-  /**
-   * Items of the session's state that could not be restored before the command: after shell and standby had both died,
-   * or in plain mode. Absent if there are none.
-   */
-  lostState?: LostState[]
-  /**
-   * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
-   * including those of background processes of the session. And what is `withheld`.
-   */
-  denials: Denial[]
-  /**
-   * Keys of git's config that programs have changed in the session's copy, and that the machine's file did not get, like
-   * `core.fsmonitor`; `*` for a copy that cannot be read. At most 100, which are in `denials`, too. Absent if there are none.
-   */
-  withheld?: string[]
-  /** The process that the command has become because of `detachAfter`. Absent otherwise. */
-  process?: Process
-}
-/** An item of a session's state that was lost: a variable, a function, the directory, ... */
-export interface LostState {
-  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`; `state` if it is all of it. */
-  kind: string
-  name: string
-  /** Why it could not be restored, in English. */
-  reason: string
-}
-/**
- * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
- * start has only `error`. `time` is when it happened.
- */
-export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = {
-  time: Date
-} & (
-  | {
-      type: 'start'
-      command: string
-      /** The pid of the session's shell. */
-      pid: number
-      sessionId: string
-    }
-  | {
-      type: 'stdout' | 'stderr'
-      /** Output, never empty. Characters of text are never split. Output of the same millisecond is one event. */
-      data: Output<E>
-      /** The byte offset in this stream after this event. It counts the bytes that the command wrote, for text too. */
-      cursor: number
-    }
-  | {
-      type: 'complete'
-      exitCode: number | null
-      signal: SignalName | null
-      /** The same object that {@link ExecStream.result} resolves with. */
-      result: ExecResult<E, L>
-    }
-  | {
-      type: 'error'
-      /**
-       * The error with which {@link ExecStream.result} rejects. If `input` or a callback threw, this is the exception
-       * itself.
-       */
-      error: SandboxError | AbortError
-    }
-)
-/** Options of {@link ExecStream.lines} and {@link ExecStream.toReadableStream}. */
-export interface SourceOptions {
-  /** Which output to read: one stream, or both in order of arrival ('all'). Default: 'stdout'. */
-  from?: 'stdout' | 'stderr' | 'all'
-}
-/**
- * A running or queued command. Its output can be read once: by iterating over the stream, with `lines` or with
- * `toReadableStream`. A second attempt throws an {@link OptionError} with STREAM_LOCKED.
- *
- * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that, nothing reads
- *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
- *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
- *   has not taken by then is only in the result.
- * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and everything it started, and
- *   waits until all have ended. The session continues.
- * - **Not reading** is fine if you await `result`, which has the output that `maxBuffer` keeps. Once the command has
- *   ended, or has printed more than these 4 MiB, an attempt to read throws STREAM_LOCKED.
- */
-export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
-  /**
-   * Settles like `exec`, but never causes an unhandled rejection. Read the output first: if you await this within a
-   * loop that still has output to read, it may never settle.
-   */
-  readonly result: Promise<ExecResult<E, L>>
-  /**
-   * Kills the command and everything it started: sends `signal` (default: `killSignal`), then SIGKILL after
-   * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
-   * call with SIGKILL skips the rest of the delay.
-   *
-   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `cancelled`. A queued command
-   * never runs, and its `signal` and `exitCode` are null. A command that has become a process, by `detach` or `detachAfter`,
-   * is killed too. Rejects with {@link OptionError}.
-   */
-  kill(signal?: Signal, options?: KillReason): Promise<boolean>
-  /**
-   * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
-   * `input: 'pipe'`.
-   *
-   * What is written before the command runs waits for it. Rejects with INPUT_CLOSED if the command has ended or the
-   * input is closed.
-   */
-  write(data: string | Uint8Array): Promise<void>
-  /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
-  closeInput(): Promise<void>
-  /**
-   * Sets the size of the terminal, 1 to 65535 columns and rows. Resolves with false if the command does not run yet, or has
-   * ended. Needs `pty`.
-   */
-  resize(cols: number, rows: number): Promise<boolean>
-  /**
-   * Makes the running command a background process of its session, which is free at once for the next command. Resolves
-   * with the process, also when it has just ended. A second call resolves with the same process.
-   *
-   * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
-   *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
-   *   with `input: 'pipe'`, the process has `write` and `closeInput` for the same input. It ends with its session, like
-   *   every process.
-   * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
-   *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
-   * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
-   *   leaving the iteration no longer kill the command; `kill` does. If nothing reads the stream, its output is dropped.
-   *
-   * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
-   */
-  detach(): Promise<Process>
-  /**
-   * The output so far, also while another reader iterates over the stream, and after the command has ended: as long as this
-   * object exists, over HTTP for a minute. Needs `logLimit`; rejects with {@link OptionError} without.
-   */
-  getLogs<F extends Encoding = 'utf8'>(options?: LogOptions<F>): Promise<ProcessLogs<F>>
-  /** Lines of the output so far, as {@link Process.getLogLines} returns them. Needs `logLimit`, as `getLogs` does. */
-  getLogLines<F extends Encoding = 'utf8'>(options?: LogLinesOptions<F>): Promise<LogLines<F>>
-  /** Finds out whether a program of the command waits for input, as {@link Process.waiting} does. */
-  waiting(): Promise<ProcessWaiting | null>
-  /** Waits until a program of the command waits for input, as {@link Process.waitForInput} does. */
-  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
-  /**
-   * Waits for the first of several things, as {@link Process.waitFor} does: for the end of the command too. `log` and `idle`
-   * need `logLimit`.
-   */
-  waitFor(options?: WaitForOptions): Promise<WaitEnd>
-  /**
-   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
-   */
-  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
-  /**
-   * Iterates over the lines of the output as text, without `\n` or `\r\n`, including an unterminated last line. If the
-   * run fails, the iteration throws its error after the last line.
-   *
-   * Throws {@link OptionError}.
-   */
-  lines(options?: SourceOptions): AsyncIterableIterator<string>
-  /**
-   * Returns the output as a stream of bytes. If the run fails, the stream fails with its error. `cancel()` kills the
-   * command.
-   *
-   * Throws {@link OptionError}.
-   */
-  toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array>
-  /** Kills the command if it is still running, and resolves when it has ended. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-/**
- * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It settles like
- * {@link ExecStream.result}, so it never causes an unhandled rejection.
- *
- * If you neither await nor read a run, it blocks once 4 MiB of its output are waiting. An async function that returns a
- * run awaits it.
- */
-export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
-  PromiseLike<ExecResult<E, L>>
-
-/**
- * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
- * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
- *
- * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
- */
-export type Command = string | readonly string[]
-/**
- * A value in a template. A list is one word per item, and an empty list is no word. Values are quoted, never parsed.
- */
-export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
-/**
- * Runs a template as shell text, and starts immediately like `execStream`. Await the run for its result, or read its
- * output.
- *
- * ```js
- * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
- * const $ = sandbox.$.with({ check: true })
- * for await (const line of $`make ${target}`.lines()) console.log(line)
- * ```
- *
- * Each value is quoted, so do not write quotes around it. Backslashes stay as written. Throws OptionError, with
- * INVALID_COMMAND for a value of another type. `Scope` has the options that only a sandbox takes.
- */
-export interface ShellTag<
-  Scope extends object = object,
-  E extends Encoding = 'utf8',
-  L extends boolean = false,
-> {
-  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
-  /** Returns a tag with these options, merged over the options of this tag. */
-  with<F extends Encoding = E, M extends boolean = L>(
-    options: SessionExecOptions<F, M> & Scope,
-  ): ShellTag<Scope, F, M>
-}
-/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
-export type SignalName =
-  | 'SIGABRT'
-  | 'SIGALRM'
-  | 'SIGBREAK'
-  | 'SIGBUS'
-  | 'SIGCHLD'
-  | 'SIGCONT'
-  | 'SIGFPE'
-  | 'SIGHUP'
-  | 'SIGILL'
-  | 'SIGINFO'
-  | 'SIGINT'
-  | 'SIGIO'
-  | 'SIGIOT'
-  | 'SIGKILL'
-  | 'SIGLOST'
-  | 'SIGPIPE'
-  | 'SIGPOLL'
-  | 'SIGPROF'
-  | 'SIGPWR'
-  | 'SIGQUIT'
-  | 'SIGSEGV'
-  | 'SIGSTKFLT'
-  | 'SIGSTOP'
-  | 'SIGSYS'
-  | 'SIGTERM'
-  | 'SIGTRAP'
-  | 'SIGTSTP'
-  | 'SIGTTIN'
-  | 'SIGTTOU'
-  | 'SIGUNUSED'
-  | 'SIGURG'
-  | 'SIGUSR1'
-  | 'SIGUSR2'
-  | 'SIGVTALRM'
-  | 'SIGWINCH'
-  | 'SIGXCPU'
-  | 'SIGXFSZ'
-/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
-export type Signal = SignalName | number
-/**
- * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
- * `[A-Za-z_][A-Za-z0-9_]*`.
- */
-export type EnvChanges = Record<string, string | undefined>
-/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
-export type Encoding = 'utf8' | 'buffer'
-/**
- * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
- */
-export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
-  ? Uint8Array
-  : L extends true
-    ? string[]
-    : string
-/** The standard input of a command. Text is encoded as UTF-8. */
-export type Input =
-  | string
-  | Uint8Array
-  | AsyncIterable<string | Uint8Array>
-  | ReadableStream<string | Uint8Array>
-/** Receives engine diagnostics. `console` is a valid logger. */
-export interface Logger {
-  debug(message: string): void
-  info(message: string): void
-  warn(message: string): void
-  error(message: string): void
 }

@@ -48,7 +48,10 @@ function publicModule(source) {
     .map(({ name, declarations: [declaration] }) => {
       const own = declaration.getSourceFile()
       const isOther = own !== file && path.basename(source) !== 'index.ts'
-      return `export { ${name} } from './${isOther ? 'index' : path.basename(own.fileName, '.ts')}.js'\n`
+      const from = isOther
+        ? 'index'
+        : path.relative(path.join(root, 'lib/calls'), own.fileName).replace('.ts', '')
+      return `export { ${name} } from './${from}.js'\n`
     })
     .join('')
 }
@@ -58,9 +61,11 @@ async function declarations({ file, source, nacre }) {
   const input = path.join(root, nacre === 'nacre' ? source : 'lib/calls/public.ts')
   const bundle = await rollup({
     input,
-    // Other entry points have their own files, and nothing public is outside of lib/calls.
+    // Other entry points have their own files, and nothing public is outside of lib/calls but what every layer names.
     external: (id) =>
-      id === './index.js' || (file !== 'client.d.ts' && id === './client.js') || /^(\.\.\/|[^./])/.test(id),
+      id === './index.js' ||
+      (file !== 'client.d.ts' && id === './client.js') ||
+      (/^(\.\.\/|[^./])/.test(id) && !id.endsWith('/base/types.js')),
     plugins: [
       {
         name: 'public module',

@@ -53,7 +53,7 @@ function declaredTables(source) {
 
 function readMember(member, checker) {
   const comment = ts.displayPartsToString(member.getDocumentationComment(checker))
-  const plain = (part) => part.replace(/\s+/g, ' ').replace(/\{@link ([\w.]+)\}/g, '`$1`')
+  const plain = (part) => part.replace(/\s+/g, ' ').replace(/\{@link ([\w.]+) ?\}/g, '`$1`')
   const isRequired = (member.flags & ts.SymbolFlags.Optional) === 0
   return { text: plain(comment), first: plain(comment.split('\n\n')[0]), isRequired }
 }

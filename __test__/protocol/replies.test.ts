@@ -1,11 +1,11 @@
 /** One table per reply: what the server encodes by it, the client decodes by it. */
 import { describe, expect, it } from 'vitest'
 import { fromBase64, toBase64 } from '../../lib/base/base64.js'
-import { execResult } from '../../lib/calls/exec.js'
 import { fileEvent, fileInfo } from '../../lib/calls/files.js'
 import type { Encoding } from '../../lib/calls/index.js'
 import { jobStatus } from '../../lib/calls/jobs.js'
 import { logEvent } from '../../lib/calls/logs.js'
+import { execResult } from '../../lib/calls/result.js'
 import * as endpoints from '../../lib/protocol/endpoints.js'
 import { type AnyField, optional, type Reply, reply, text } from '../../lib/schema/reply.js'
 import { type Random, withRandom } from '../helpers/random.js'

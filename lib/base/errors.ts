@@ -5,17 +5,8 @@
  * in the calling program differs from a failed command. Both have a `code`.
  */
 
-import type {
-  AddonErrorCode,
-  Encoding,
-  ExecResult,
-  LostSandbox,
-  OptionErrorCode,
-  AbortError as PublicAbortError,
-  SandboxError as PublicSandboxError,
-  SandboxErrorCode,
-} from '../calls/index.js'
 import type { FailureText } from './failure-text.js'
+import type { AddonErrorCode, LostSandbox, OptionErrorCode, SandboxErrorCode } from './types.js'
 
 /** Every code of SandboxError, with its default message. */
 const MEANINGS: Record<SandboxErrorCode, string> = {
@@ -79,7 +70,8 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
 }
 
 interface RunErrorOptions extends ErrorOptions {
-  result?: ExecResult<Encoding, boolean>
+  /** The result of a command. */
+  result?: object
   logTail?: string
   shortMessage?: string
   path?: string | undefined
@@ -92,7 +84,7 @@ export class SandboxError extends Error {
     Object.defineProperty(SandboxError.prototype, 'name', { value: 'SandboxError' })
   }
 
-  declare static readonly [Symbol.hasInstance]: (value: unknown) => value is PublicSandboxError
+  declare static readonly [Symbol.hasInstance]: (value: unknown) => value is SandboxError
   readonly code: SandboxErrorCode
   // biome-ignore lint/suspicious/noExplicitAny: the options of the call decide about its type.
   declare readonly result?: any
@@ -157,7 +149,7 @@ export class AbortError extends Error {
     Object.defineProperty(AbortError.prototype, 'name', { value: 'AbortError' })
   }
 
-  declare static readonly [Symbol.hasInstance]: (value: unknown) => value is PublicAbortError
+  declare static readonly [Symbol.hasInstance]: (value: unknown) => value is AbortError
   declare readonly name: 'AbortError'
   readonly code = 'ABORT_ERR'
   // biome-ignore lint/suspicious/noExplicitAny: the options of the call decide about its type.
@@ -165,11 +157,7 @@ export class AbortError extends Error {
   readonly shortMessage: string
 
   /** `text` is the whole message, or the name of the aborted call. */
-  constructor(
-    reason: unknown,
-    result?: ExecResult<Encoding, boolean>,
-    text: FailureText | string = 'the command',
-  ) {
+  constructor(reason: unknown, result?: object, text: FailureText | string = 'the command') {
     const { message, shortMessage } =
       typeof text === 'string'
         ? { message: `${text} was aborted`, shortMessage: `${text} was aborted` }

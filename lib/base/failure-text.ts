@@ -1,5 +1,4 @@
 /** The message of a failed command: the command, how it ended, how long it ran, and the last lines of stderr. */
-import type { Encoding, ExecResult } from '../calls/index.js'
 
 const LONGEST_COMMAND = 200
 const MOST_LINES = 10
@@ -13,8 +12,15 @@ export interface FailureText {
   message: string
 }
 
+/** What is told of a result. */
+interface Told {
+  command: string
+  duration: number
+  stderr: string | Uint8Array
+}
+
 /** `what` is what happened, like `ended with exit code 2`. */
-export function failureText(result: ExecResult<Encoding>, what: string): FailureText {
+export function failureText(result: Told, what: string): FailureText {
   const { command, duration, stderr } = result
   const shortMessage = `\`${shownCommand(command)}\` ${what} after ${durationText(duration)}`
   const tail = lastLines(stderr)

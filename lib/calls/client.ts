@@ -15,7 +15,7 @@ import { headers, serverUrl, token, tokenHeader } from '../schema/http.js'
 import { table } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
 import { callback, flag, logger } from '../schema/values.js'
-import type { AnySandbox, Logger, PortUrlOptions, Process, Service } from './index.js'
+import type { AnySandbox, Logger, PortUrlOptions } from './index.js'
 
 export type { AbortError, OptionError, PortUrlOptions, SandboxError } from './index.js'
 

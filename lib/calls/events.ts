@@ -1,15 +1,13 @@
 /** What happens in a sandbox, for observers. */
 
+import type { SignalName } from '../base/types.js'
 import { table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
 import { decodeOutput, encodeOutput, type Reply } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
-import type { SignalName } from './command.js'
-import type { AbortError } from './errors.js'
+import type { ExitReason, KilledBy, ProcessWaiting } from './exit.js'
 import type { Denial } from './isolation.js'
-import type { ExitReason, KilledBy, ProcessWaiting } from './process.js'
 import type { Answer } from './questions.js'
-import type { Sandbox } from './sandbox.js'
 
 /** Options of {@link Sandbox.events}. */
 export interface EventOptions {

@@ -1,11 +1,11 @@
 /** Files. */
 
+import type { Encoding, Output } from '../base/types.js'
 import { table } from '../schema/kind.js'
 import { bytes, count } from '../schema/numbers.js'
 import { bytes as bytesField, date, number, optional, reply, text, wordOf } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { encoding, flag } from '../schema/values.js'
-import type { Encoding, Output } from './command.js'
 
 /**
  * A path. A relative path starts at the session's directory after its last completed command. Bytes can name any file;

@@ -2,8 +2,6 @@
 
 import { text as textKind } from '../schema/constructors.js'
 import { date, reply, text, wordOf } from '../schema/reply.js'
-import type { Process } from './process.js'
-import type { Session } from './session.js'
 
 /** A line of at most so many characters. */
 const line = (most: number) =>
@@ -33,7 +31,7 @@ export const handBack = reply<HandBack>({ owner: text, note: text, time: date })
  * A hold ends when it is released, when its session or process ends, and with the sandbox. A client's hold
  * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
  */
-export interface Hold<Held extends Session | Process = Session | Process> {
+export interface Hold<Held extends object = object> {
   /** Who holds it. */
   readonly owner: string
   /** The same session or process for the owner, whose calls pass. When the hold has ended, they reject with HELD, too. */

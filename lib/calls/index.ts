@@ -8,19 +8,23 @@
  * @packageDocumentation
  */
 
+export type * from '../base/types.js'
 export type * from './checkpoint.js'
 export type * from './command.js'
 export type * from './errors.js'
 export type * from './events.js'
 export type * from './exec.js'
+export type * from './exit.js'
 export type * from './files.js'
 export type * from './hold.js'
 export type * from './isolation.js'
 export type * from './jobs.js'
+export type * from './limits.js'
 export type * from './logs.js'
 export type * from './ports.js'
 export type * from './process.js'
 export type * from './questions.js'
+export type * from './result.js'
 export type * from './sandbox.js'
 export type * from './service.js'
 export type * from './session.js'

@@ -9,7 +9,6 @@ import { describe, quote } from '../schema/read.js'
 import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
 import { callback, flag } from '../schema/values.js'
 import type { Answer, Question } from './questions.js'
-import type { Sandbox } from './sandbox.js'
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {

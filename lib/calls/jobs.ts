@@ -1,5 +1,6 @@
 /** Durable jobs. */
 
+import type { Command, Encoding, EnvChanges, Output, SignalName } from '../base/types.js'
 import { command, data } from '../schema/command.js'
 import { oneOf } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
@@ -23,16 +24,8 @@ import {
 } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { encoding, flag } from '../schema/values.js'
-import {
-  type Command,
-  type Encoding,
-  type EnvChanges,
-  type Output,
-  type SignalName,
-  signalName,
-} from './command.js'
-import type { AbortError } from './errors.js'
-import { type Limits, limits } from './sandbox.js'
+import { signalName } from './exit.js'
+import { type Limits, limits } from './limits.js'
 
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {

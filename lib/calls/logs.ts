@@ -1,5 +1,6 @@
 /** The log of a background process. */
 
+import type { Encoding, Output } from '../base/types.js'
 import { text as textKind } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { bytes, count, lineNumber } from '../schema/numbers.js'
@@ -18,10 +19,7 @@ import {
 } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { encoding, flag } from '../schema/values.js'
-import type { Encoding, Output } from './command.js'
-import type { AbortError } from './errors.js'
-import type { Process, ProcessExit } from './process.js'
-import type { Sandbox } from './sandbox.js'
+import type { ProcessExit } from './exit.js'
 
 /** A chunk of a process's output. */
 export interface LogOutput<E extends Encoding = 'utf8'> {

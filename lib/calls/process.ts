@@ -1,5 +1,6 @@
 /** Background processes. */
 
+import type { Encoding, EnvChanges, Input, Signal, SignalName } from '../base/types.js'
 import { openableInput } from '../schema/command.js'
 import { object } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
@@ -7,30 +8,13 @@ import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
 import { bytes, count, milliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
-import {
-  boolean,
-  date,
-  type Field,
-  number,
-  orNull,
-  reply,
-  text,
-  unlessNull,
-  word,
-  wordOf,
-} from '../schema/reply.js'
-import { abortSignal, killReasonText, killSignal } from '../schema/signals.js'
+import { boolean, date, type Field, number, orNull, reply, text, unlessNull } from '../schema/reply.js'
+import { abortSignal, killSignal } from '../schema/signals.js'
 import { callback, flag, ownFlag, switchable } from '../schema/values.js'
-import {
-  type Encoding,
-  type EnvChanges,
-  type Input,
-  type Signal,
-  type SignalName,
-  signalName,
-} from './command.js'
-import type { AbortError, OptionError } from './errors.js'
+import type { ExitReason, KilledBy, KillReason, ProcessExit, ProcessWaiting } from './exit.js'
+import { exitReason, killedBy, killReason, signalName } from './exit.js'
 import { type HandBack, type Hold, handBack } from './hold.js'
+import { type Limits, limits } from './limits.js'
 import type {
   LogEvent,
   LogLines,
@@ -39,8 +23,6 @@ import type {
   LogStreamOptions,
   ProcessLogs,
 } from './logs.js'
-import { type Limits, limits, type Sandbox } from './sandbox.js'
-import type { Session } from './session.js'
 import type { ProcessStats } from './stats.js'
 import type {
   LogMatch,
@@ -208,37 +190,6 @@ export const processState: Field<ProcessState> = {
   schema: { name: 'ProcessState', type: 'string', enum: PROCESS_STATES },
 }
 
-/**
- * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
- * ('oom') or a kill.
- */
-export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
-
-const exitReason = word<ExitReason>()
-
-/** The end of a process. */
-export interface ProcessExit {
-  /** null if a signal ended the process. */
-  exitCode: number | null
-  signal: SignalName | null
-  /** null if the process was lost and its state is 'crashed'. */
-  reason: ExitReason | null
-}
-
-export const processExit = reply<ProcessExit>({
-  exitCode: orNull(number),
-  signal: orNull(signalName),
-  reason: orNull(exitReason),
-})
-
-/** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
-export interface KillReason {
-  /** Why, in 1 to 1000 characters. `killedBy` then has it. */
-  reason?: string
-}
-
-export const killReason = table<KillReason>()({ reason: killReasonText })
-
 /** Options of {@link Process.kill}. */
 export interface KillOptions extends KillReason {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
@@ -246,53 +197,6 @@ export interface KillOptions extends KillReason {
 }
 
 export const killOptions = table<KillOptions>()({ ...killReason, forceKillAfterDelay: milliseconds })
-
-/** What has killed a command or a process. */
-export interface KilledBy {
-  /**
-   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
-   * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
-   * session or the sandbox.
-   */
-  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
-  /** What the caller gave as `reason`; null if nothing. */
-  reason: string | null
-}
-
-export const killedBy = reply<KilledBy>(
-  { by: wordOf('timeout', 'abort', 'caller', 'oom', 'outputLimit', 'session'), reason: orNull(text) },
-  'KilledBy',
-)
-
-/** A program of a process that waits for input. */
-export interface ProcessWaiting {
-  /** 'reading': it waits for input and for nothing else. 'listening': also for something else, like a connection. */
-  state: 'reading' | 'listening'
-  /**
-   * False for a program that cannot be looked at, like `passwd` of an ordinary user: its terminal reads a line without
-   * echo, and it has done nothing for a second.
-   */
-  sure: boolean
-  /**
-   * How it reads: 'line' and 'secret' are lines from the terminal with and without echo, 'keys' are single keys, and
-   * 'pipe' is the standard input of the process (`input: 'pipe'`).
-   */
-  how: 'line' | 'secret' | 'keys' | 'pipe'
-  /** The name of the program. The kernel cuts it after 15 bytes. */
-  program: string
-  pid: number
-  /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
-  timed: boolean
-}
-
-export const processWaiting = reply<ProcessWaiting>({
-  state: wordOf('reading', 'listening'),
-  sure: boolean,
-  how: wordOf('line', 'secret', 'keys', 'pipe'),
-  program: text,
-  pid: number,
-  timed: boolean,
-})
 
 /** The terminal of a process, as its programs have set it. */
 export interface ProcessTerminal {

@@ -2,7 +2,6 @@
 
 import { oneOf } from '../schema/constructors.js'
 import { date, reply, text } from '../schema/reply.js'
-import type { NetworkRules } from './isolation.js'
 
 /** A question about a connection. It stays open until `expiresAt`, also if the program gives up. See {@link NetworkRules.ask}. */
 export interface Question {

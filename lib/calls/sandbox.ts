@@ -1,32 +1,28 @@
 /** Sandboxes: sets of sessions and everything that they start. */
 
+import type { Command, Encoding, EnvChanges, Logger, Signal } from '../base/types.js'
 import { either, mapped, object, text } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
-import { type Kind, table } from '../schema/kind.js'
+import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
-import { bytes, count, milliseconds, processors } from '../schema/numbers.js'
+import { bytes, count, milliseconds } from '../schema/numbers.js'
 import { directory, directoryText, filePath } from '../schema/paths.js'
 import { boolean, list, orNull, reply, text as textField, wordOf } from '../schema/reply.js'
 import { killSignal } from '../schema/signals.js'
 import { flag, logger } from '../schema/values.js'
 import type { Checkpoint, CheckpointOptions, ForkOptions, Rollback, Undo } from './checkpoint.js'
-import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
-import type { OptionError } from './errors.js'
+import type { ShellTag } from './command.js'
 import type { EventOptions, SandboxEvent } from './events.js'
-import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
+import type { ExecOptions, ExecStream } from './exec.js'
 import type { Files } from './files.js'
-import {
-  type Isolation,
-  type IsolationCapabilities,
-  isolation,
-  isolationCapabilities,
-  type NetworkRules,
-} from './isolation.js'
+import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
 import type { Jobs, RemoteJobs } from './jobs.js'
+import { type Limits, limits } from './limits.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { OpenPort } from './ports.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Answer, Question } from './questions.js'
+import type { ExecResult } from './result.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
 import type { SandboxStats } from './stats.js'
@@ -114,37 +110,6 @@ export interface SandboxOptions {
   /** Receives engine diagnostics. Default: none. */
   logger?: Logger
 }
-
-/** Limits of a process and its descendants. A limit that this machine cannot enforce rejects with LIMIT_UNSUPPORTED. */
-export interface Limits {
-  /**
-   * Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'.
-   * Default: no limit.
-   */
-  memory?: number
-  /** Maximum number of processors, more than 0; 0.5 is half of one. Default: no limit. */
-  cpus?: number
-  /** Maximum number of processes and threads, 1 to 4294967295. Default: no limit. */
-  pids?: number
-  /** Maximum number of open file descriptors per process, 1 to 4294967295. Default: no limit. */
-  openFiles?: number
-}
-
-/** Counts cross the boundary as u32. */
-const MAX_COUNT = 0xffff_ffff
-
-export const limitOptions = table<Limits>()({
-  memory: count(1, Number.MAX_SAFE_INTEGER, 'bytes'),
-  cpus: processors,
-  pids: count(1, MAX_COUNT),
-  openFiles: count(1, MAX_COUNT),
-})
-
-/** An object of limits, or undefined when it names none. */
-export const limits: Kind<Limits, Limits | undefined> = mapped(
-  object(limitOptions, [], 'an object of limits'),
-  (limits) => (Object.keys(limits).length > 0 ? limits : undefined),
-)
 
 /** 2^32-1 stands for "no change" in setresuid(2). */
 const MAX_ID = 0xffff_fffe

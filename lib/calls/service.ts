@@ -1,23 +1,20 @@
 /** Services: background processes with a health check and restarts. */
 
+import type { Command } from '../base/types.js'
 import { serviceInput } from '../schema/command.js'
 import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { positiveMilliseconds } from '../schema/numbers.js'
 import { boolean, date, number, reply, text, unlessNull } from '../schema/reply.js'
-import type { Command } from './command.js'
+import { type ProcessExit, processExit } from './exit.js'
 import {
   type Process,
-  type ProcessExit,
   type ProcessState,
-  processExit,
   processOptions,
   processState,
   type SessionProcessOptions,
   sessionProcessOptions,
 } from './process.js'
-import type { Sandbox } from './sandbox.js'
-import type { Session } from './session.js'
 import type { PortOptions } from './waits.js'
 
 /**

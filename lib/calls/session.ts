@@ -1,5 +1,6 @@
 /** Sessions. */
 
+import type { Command, Encoding, EnvChanges, Signal, SignalName } from '../base/types.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
@@ -7,22 +8,15 @@ import { count } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import { date, number, orNull, reply, text } from '../schema/reply.js'
 import { flag } from '../schema/values.js'
-import {
-  type Command,
-  type Encoding,
-  type EnvChanges,
-  type ShellTag,
-  type Signal,
-  type SignalName,
-  signalName,
-} from './command.js'
-import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
+import type { ShellTag } from './command.js'
+import type { ExecStream, SessionExecOptions } from './exec.js'
+import { type KillReason, signalName } from './exit.js'
 import type { Files } from './files.js'
 import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
 import type { Forwarding, ListenOptions, OpenPort, PortConnection } from './ports.js'
-import type { KillReason, Process, SessionProcessOptions } from './process.js'
-import type { Sandbox } from './sandbox.js'
+import type { Process, SessionProcessOptions } from './process.js'
+import type { ExecResult } from './result.js'
 import type { Service, SessionServiceOptions } from './service.js'
 import type { SessionStats } from './stats.js'
 

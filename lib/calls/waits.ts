@@ -8,21 +8,8 @@ import { bytes, lineNumber, milliseconds, positiveMilliseconds } from '../schema
 import { type Field, optional, reply, wordOf } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
-import type { AbortError } from './errors.js'
-import {
-  type LogLine,
-  type LogLinesOptions,
-  type LogStreamOptions,
-  logLine,
-  regularExpression,
-} from './logs.js'
-import {
-  type Process,
-  type ProcessExit,
-  type ProcessWaiting,
-  processExit,
-  processWaiting,
-} from './process.js'
+import { type ProcessExit, type ProcessWaiting, processExit, processWaiting } from './exit.js'
+import { type LogLine, logLine, regularExpression } from './logs.js'
 
 /** Options of {@link Process.wait}. */
 export interface WaitOptions {

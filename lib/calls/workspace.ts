@@ -11,7 +11,6 @@ import { refusal } from '../schema/read.js'
 import { boolean, bytes, list, number, optional, orNull, reply, text, wordOf } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
-import type { SandboxOptions } from './sandbox.js'
 
 /** Options of a copy-on-write workspace. */
 export interface WorkspaceOptions {
@@ -59,7 +58,7 @@ const MODES = ['direct', 'copy-on-write'] as const
 
 /** The options of a copy-on-write workspace; undefined for the real files. */
 export const workspace: Kind<
-  NonNullable<SandboxOptions['workspace']>,
+  (typeof MODES)[number] | WorkspaceOptions,
   OptionValues<typeof workspaceOptions> | undefined
 > = either(
   mapped(oneOf(MODES, "must be 'direct', 'copy-on-write' or { mode: 'copy-on-write' }"), (mode) =>

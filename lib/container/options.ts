@@ -3,12 +3,12 @@
  */
 
 import { OptionError } from '../base/errors.js'
+import type { Logger } from '../base/types.js'
 import {
   containerExecOptions,
   containerSessionOptions,
   containerStreamOptions,
   type ExecOptions,
-  type Logger,
   type SessionOptions,
 } from '../calls/container.js'
 import type { Variables } from '../schema/env.js'

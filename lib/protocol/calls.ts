@@ -6,6 +6,7 @@ import { containerExecOptions, containerSessionOptions, containerStreamOptions }
 import { connectProgramOptions, engineMountOptions, openSandboxOptions } from '../calls/engine.js'
 import { eventOptions } from '../calls/events.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
+import { killReason } from '../calls/exit.js'
 import {
   fileCopyOptions,
   fileListOptions,
@@ -26,11 +27,12 @@ import {
   jobStartOptions,
   jobWaitOptions,
 } from '../calls/jobs.js'
+import { limitOptions } from '../calls/limits.js'
 import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
 import { listenOptions, portUrlOptions } from '../calls/ports.js'
-import { killOptions, killReason, processOptions, sessionProcessOptions } from '../calls/process.js'
-import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
+import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
+import { sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
 import { historyOptions, sessionOptions } from '../calls/session.js'
 import {

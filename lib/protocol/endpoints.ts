@@ -3,14 +3,15 @@
  * events, downloads and terminals have no reply table, so both ends name their paths.
  */
 import * as checkpoints from '../calls/checkpoint.js'
-import { execResult } from '../calls/exec.js'
+import { processExit, processWaiting } from '../calls/exit.js'
 import { fileInfo } from '../calls/files.js'
 import type { ProcessInfo } from '../calls/index.js'
 import * as jobs from '../calls/jobs.js'
 import { logLines as logLinesReply, processLogs } from '../calls/logs.js'
 import { openPort } from '../calls/ports.js'
-import { processExit, processInfo, processWaiting } from '../calls/process.js'
+import { processInfo } from '../calls/process.js'
 import { question } from '../calls/questions.js'
+import { execResult } from '../calls/result.js'
 import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
 import { historyEntry, runningCommand } from '../calls/session.js'

@@ -2,9 +2,10 @@
  * Checks the options for reading logs, listing processes and killing them.
  */
 
+import { killReason } from '../calls/exit.js'
 import type { Encoding, ProcessState } from '../calls/index.js'
 import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
-import { killOptions, killReason, PROCESS_STATES } from '../calls/process.js'
+import { killOptions, PROCESS_STATES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'

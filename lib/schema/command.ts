@@ -4,7 +4,7 @@
 import { toBase64 } from '../base/base64.js'
 import { OptionError } from '../base/errors.js'
 import { bytesOf } from '../base/realm.js'
-import type { Command, Input } from '../calls/index.js'
+import type { Command, Input } from '../base/types.js'
 import { text } from './constructors.js'
 import type { FromBase64, JsonForm, Kind, Schema } from './kind.js'
 import { describe, refusal } from './read.js'

@@ -3,7 +3,7 @@
  */
 import { OptionError } from '../base/errors.js'
 import { urlOf } from '../base/realm.js'
-import type { OptionErrorCode } from '../calls/errors.js'
+import type { OptionErrorCode } from '../base/types.js'
 import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
 import { readGroup, refusal } from './read.js'
 

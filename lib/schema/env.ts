@@ -5,7 +5,7 @@
  * object, where null unsets.
  */
 import { OptionError } from '../base/errors.js'
-import type { EnvChanges } from '../calls/index.js'
+import type { EnvChanges } from '../base/types.js'
 import type { Kind } from './kind.js'
 import { quote, readEntries, refusal } from './read.js'
 

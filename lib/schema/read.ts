@@ -5,7 +5,7 @@
  * properties are not options. `undefined` counts as not given.
  */
 import { OptionError } from '../base/errors.js'
-import type { OptionErrorCode } from '../calls/errors.js'
+import type { OptionErrorCode } from '../base/types.js'
 import type { CallTable, CompleteValues, OptionTable, OptionValues, Reader } from './kind.js'
 import { nearestName, placeOf } from './nearest.js'
 

@@ -6,7 +6,7 @@
  */
 import { fromBase64 } from '../base/base64.js'
 import { SandboxError } from '../base/errors.js'
-import type { Encoding, Output } from '../calls/index.js'
+import type { Encoding, Output } from '../base/types.js'
 import { dataSchema, type WireData } from './command.js'
 import type { Typed } from './kind.js'
 

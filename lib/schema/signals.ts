@@ -2,7 +2,7 @@
  * Both kinds of signal: those sent to processes, and the AbortSignal.
  */
 import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
-import type { Signal } from '../calls/index.js'
+import type { Signal } from '../base/types.js'
 import { local, oneOf, text } from './constructors.js'
 import type { Kind } from './kind.js'
 import { refusal } from './read.js'

@@ -3,7 +3,7 @@
  */
 import { OptionError } from '../base/errors.js'
 import { regExpOf } from '../base/realm.js'
-import type { Encoding, Logger } from '../calls/index.js'
+import type { Encoding, Logger } from '../base/types.js'
 import { either, local, mapped, oneOf } from './constructors.js'
 import type { Callback, Kind } from './kind.js'
 

@@ -3,8 +3,8 @@
  */
 
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
-import { execResult } from '../../calls/exec.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../calls/index.js'
+import { execResult } from '../../calls/result.js'
 import { malformed } from '../../schema/reply.js'
 
 export interface Envelope {

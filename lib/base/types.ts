@@ -1,0 +1,189 @@
+/** The types that every layer names: commands, their input and output, signals, and the codes of errors. */
+
+/**
+ * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
+ * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
+ *
+ * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
+ */
+export type Command = string | readonly string[]
+
+/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
+export type SignalName =
+  | 'SIGABRT'
+  | 'SIGALRM'
+  | 'SIGBREAK'
+  | 'SIGBUS'
+  | 'SIGCHLD'
+  | 'SIGCONT'
+  | 'SIGFPE'
+  | 'SIGHUP'
+  | 'SIGILL'
+  | 'SIGINFO'
+  | 'SIGINT'
+  | 'SIGIO'
+  | 'SIGIOT'
+  | 'SIGKILL'
+  | 'SIGLOST'
+  | 'SIGPIPE'
+  | 'SIGPOLL'
+  | 'SIGPROF'
+  | 'SIGPWR'
+  | 'SIGQUIT'
+  | 'SIGSEGV'
+  | 'SIGSTKFLT'
+  | 'SIGSTOP'
+  | 'SIGSYS'
+  | 'SIGTERM'
+  | 'SIGTRAP'
+  | 'SIGTSTP'
+  | 'SIGTTIN'
+  | 'SIGTTOU'
+  | 'SIGUNUSED'
+  | 'SIGURG'
+  | 'SIGUSR1'
+  | 'SIGUSR2'
+  | 'SIGVTALRM'
+  | 'SIGWINCH'
+  | 'SIGXCPU'
+  | 'SIGXFSZ'
+
+/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
+export type Signal = SignalName | number
+
+/**
+ * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
+ * `[A-Za-z_][A-Za-z0-9_]*`.
+ */
+export type EnvChanges = Record<string, string | undefined>
+
+/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
+export type Encoding = 'utf8' | 'buffer'
+
+/**
+ * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
+ */
+export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
+  ? Uint8Array
+  : L extends true
+    ? string[]
+    : string
+
+/** The standard input of a command. Text is encoded as UTF-8. */
+export type Input =
+  | string
+  | Uint8Array
+  | AsyncIterable<string | Uint8Array>
+  | ReadableStream<string | Uint8Array>
+
+/** Receives engine diagnostics. `console` is a valid logger. */
+export interface Logger {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
+}
+
+/**
+ * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
+ * `nacre/client`, `nacre/engine` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`. Those of containers
+ * and images, ENGINE_NOT_FOUND, MOUNT_MISSING, PROJECT_TOO_WIDE and RUNTIME_UNSUPPORTED come from `openSandbox`.
+ */
+export type SandboxErrorCode =
+  | 'CHECKPOINT_NOT_FOUND'
+  | 'COMMAND_FAILED'
+  | 'COMMAND_TIMEOUT'
+  | 'CONNECTION_FAILED'
+  | 'CONTAINER_FAILED'
+  | 'CWD_NOT_FOUND'
+  | 'DETACH_FAILED'
+  | 'ENGINE_ERROR'
+  | 'ENGINE_NOT_FOUND'
+  | 'FILE_EXISTS'
+  | 'FILE_NOT_FOUND'
+  | 'FILE_TOO_LARGE'
+  | 'HELD'
+  | 'HOST_ID_IN_USE'
+  | 'HOST_LOST'
+  | 'IMAGE_UNAVAILABLE'
+  | 'IMAGE_WITHOUT_BASH'
+  | 'INPUT_CLOSED'
+  | 'INVALID_ENV_NAME'
+  | 'INVALID_PATH'
+  | 'IS_A_DIRECTORY'
+  | 'ISOLATION_UNSUPPORTED'
+  | 'JOB_ALREADY_EXISTS'
+  | 'JOB_NOT_FOUND'
+  | 'JOB_RUNNING'
+  | 'LIMIT_UNSUPPORTED'
+  | 'MOUNT_MISSING'
+  | 'NOT_A_DIRECTORY'
+  | 'NO_SPACE'
+  | 'OUTPUT_LIMIT'
+  | 'PERMISSION_DENIED'
+  | 'PORT_CLOSED'
+  | 'PORT_UNSUPPORTED'
+  | 'PROCESS_ALREADY_EXISTS'
+  | 'PROCESS_EXITED_BEFORE_READY'
+  | 'PROCESS_NOT_FOUND'
+  | 'PROCESS_READY_TIMEOUT'
+  | 'PROJECT_TOO_WIDE'
+  | 'REQUEST_REFUSED'
+  | 'ROLLED_BACK'
+  | 'RUNTIME_UNSUPPORTED'
+  | 'SANDBOX_DESTROYED'
+  | 'SANDBOX_LOST'
+  | 'SANDBOX_NOT_READY'
+  | 'SESSION_ALREADY_EXISTS'
+  | 'SESSION_DESTROYED'
+  | 'SESSION_NOT_FOUND'
+  | 'SESSION_TERMINATED'
+  | 'SPAWN_FAILED'
+  | 'STATE_DIR_UNAVAILABLE'
+  | 'TERMINAL_UNAVAILABLE'
+  | 'WORKSPACE_BUSY'
+  | 'WORKSPACE_CONFLICT'
+  | 'WORKSPACE_IN_USE'
+  | 'WORKSPACE_LOST'
+  | 'WORKSPACE_NOT_ENABLED'
+  | 'WORKSPACE_UNSUPPORTED'
+
+/** Codes of {@link OptionError}. */
+export type OptionErrorCode =
+  | 'INVALID_COMMAND'
+  | 'INVALID_ENV_NAME'
+  | 'INVALID_ID'
+  | 'INVALID_OPTION'
+  | 'STREAM_LOCKED'
+
+/**
+ * The details of SANDBOX_LOST. All shells, variables and files of the sandbox that are not on a volume are lost, too.
+ */
+export interface LostSandbox {
+  /**
+   * The id of the sandbox in its fleet, or for a client without a fleet: the URL of the server, or the command line that
+   * leads to it.
+   */
+  sandbox: string
+  /**
+   * `deleted`: the sandbox or its claim was deleted. `expired`: it was unused for its time to live. `stopped`: it has
+   * no running pod. `replaced`: another or a restarted server responds in its place. `disconnected`: the program that
+   * leads to the server has ended, and the sandbox with it.
+   */
+  reason: 'deleted' | 'expired' | 'stopped' | 'replaced' | 'disconnected'
+  /** Ids of the processes that this client started. Some may have ended before. */
+  processes: string[]
+  /** Ids of the sessions that this client created. */
+  sessions: string[]
+}
+
+/** Codes of {@link AddonError}. */
+export type AddonErrorCode =
+  | 'ADDON_MISSING'
+  | 'ADDON_NOT_EXECUTABLE'
+  | 'ADDON_NOT_LOADABLE'
+  | 'ADDON_UNSUPPORTED_NODE'
+  | 'ADDON_UNSUPPORTED_PLATFORM'
+  | 'ADDON_WRONG_ARCHITECTURE'
+  | 'ADDON_WRONG_LIBC'
+  | 'ADDON_WRONG_VERSION'
