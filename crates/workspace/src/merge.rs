@@ -3,6 +3,9 @@
 //! Sealed layers never change, so several can share a file. A directory that hides what is below the merged layers becomes
 //! opaque. In it, marks for deleted files have no meaning, and the kernel would show them.
 //!
+//! It would also list them in a directory that was new in the oldest merged layer, and has no origin. An empty one says that it
+//! may have such marks. As root, new directories are opaque.
+//!
 //! As root, the kernel renames a directory without its content: a `redirect` in the layer says where the layers below have
 //! it. See [`Renamed`] and [`Parent::find`].
 //!
@@ -247,6 +250,10 @@ impl Parent<'_> {
         let mut metadata = joined(&found, self.marks)?.with_attribute(REDIRECT, redirect.as_deref());
         if path.is_none() && expected.is_some() {
             metadata = metadata.with_attribute(&format!("{}.overlay.opaque", self.marks), Some(b"y"));
+        }
+        let origin = format!("{}.overlay.origin", self.marks);
+        if path.is_some() && found.len() > 1 && metadata.attribute(&origin).is_none() {
+            metadata = metadata.with_attribute(&origin, Some(b""));
         }
         let same = self.below.as_ref().filter(|_| path == expected).map(|(place, _)| Rc::clone(place));
         let below = path.map(|path| same.unwrap_or_else(|| Rc::new(Renamed { number, path })));

@@ -174,6 +174,33 @@ fn links_owners_and_devices_are_kept() {
     });
 }
 
+/// As an ordinary user, the kernel does not say of a new directory that nothing is below it.
+#[test]
+fn what_is_deleted_in_a_new_directory_is_not_listed() {
+    testing::in_namespaces("merge::tests::what_is_deleted_in_a_new_directory_is_not_listed", |workspace| {
+        fs::create_dir_all(workspace.path().join("old")).unwrap();
+        let store = Store::of(&workspace);
+        let mut stack = Vec::new();
+        for script in ["mkdir -p new/deep old/deep; touch {new,old}/deep/{a,b}", "rm {new,old}/deep/a", ":"] {
+            drop(store.mount(&workspace, &mut stack));
+            let done = Command::new("bash").args(["-ec", script]).current_dir(workspace.path()).status().unwrap();
+            assert!(done.success());
+            workspace.unmount();
+        }
+        for of in [0..2, 0..3, 1..3] {
+            let mut merged = stack.clone();
+            merged.splice(of.clone(), [store.merge(&workspace, &stack[of.clone()]).unwrap()]);
+            drop(store.mount(&workspace, &mut merged));
+            for directory in ["new/deep", "old/deep"] {
+                let found = fs::read_dir(workspace.path().join(directory)).unwrap();
+                let names: Vec<_> = found.map(|entry| entry.unwrap().file_name()).collect();
+                assert_eq!(names, ["b"], "{directory}, {of:?}");
+            }
+            workspace.unmount();
+        }
+    });
+}
+
 #[test]
 fn an_interruption_ends_it() {
     testing::in_namespaces("merge::tests::an_interruption_ends_it", |workspace| {

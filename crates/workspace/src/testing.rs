@@ -19,7 +19,9 @@ use tempfile::TempDir;
 /// Says to a test that it runs alone, in namespaces of its own, and who mounts.
 const MOUNTER: &str = "NACRE_TEST_MOUNTER";
 /// Maximum seconds of a test.
-const LIMIT: &str = "120";
+const LIMIT: usize = 120;
+/// Maximum seconds of each seed that `NACRE_TEST_SEEDS` asks for.
+const SEED_LIMIT: usize = 10;
 
 /// Runs a test, given by its path in the crate, in a mount namespace of its own: as root of the machine if it is, and in a user namespace.
 pub fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
@@ -34,7 +36,8 @@ pub fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
     for (mounter, flags) in ways.iter().filter(|(mounter, _)| is_root || *mounter == "user") {
         let own = std::env::current_exe().unwrap();
         let mut alone = Command::new("timeout");
-        alone.args([LIMIT, "unshare"]).args(*flags).arg(own).args(["--exact", name]).env(MOUNTER, mounter);
+        let limit = LIMIT + SEED_LIMIT * seeds(0).count();
+        alone.args([&limit.to_string(), "unshare"]).args(*flags).arg(own).args(["--exact", name]).env(MOUNTER, mounter);
         let output = alone.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "as {mounter}: {text}");
