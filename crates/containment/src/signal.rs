@@ -1,7 +1,9 @@
 //! Signals to one process that never reach another process with a reused pid.
 
 use crate::pid::{Identity, Pid};
-use crate::{pidfd, proc_table};
+use crate::pidfd;
+use crate::proc_table::{self, Stat};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -20,6 +22,19 @@ const LONGEST_STATUS: u64 = 1 << 20;
 /// The signal was not sent, for example because this process has no descriptor left (`EMFILE`).
 pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
     send_each(target, &[signal])
+}
+
+/// Kills everything below this process. Returns whether there was anything. Callers repeat it: what is killed may have forked.
+pub fn kill_descendants() -> bool {
+    let own = Pid::new(std::process::id().cast_signed());
+    let below = proc_table::descendants(own.as_slice(), &HashSet::new());
+    // What cannot be looked up may be there.
+    let is_blind = below.is_err();
+    let running: Vec<Stat> = below.unwrap_or_default().into_iter().filter(Stat::is_running).collect();
+    for stat in &running {
+        let _ = send_to(stat.identity, libc::SIGKILL);
+    }
+    is_blind || !running.is_empty()
 }
 
 /// Sends several signals, one after the other.
