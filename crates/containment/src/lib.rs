@@ -14,6 +14,7 @@ pub mod fork;
 pub mod job;
 pub mod ladder;
 pub mod limits;
+pub mod lock;
 pub mod mount_table;
 pub mod oom;
 pub mod pid;

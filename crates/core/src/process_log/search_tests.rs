@@ -120,7 +120,7 @@ fn overwritten(line: &str) -> String {
 /// A reply, and the offset of the first byte that is kept. Blocks that are being written may still drop others.
 async fn settled(log: &ProcessLog, query: &LineQuery) -> (u64, FoundLines) {
     let first = || {
-        let store = log.store();
+        let store = log.shared.store.lock();
         store.end() - store.kept()
     };
     loop {
