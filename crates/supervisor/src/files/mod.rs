@@ -13,7 +13,6 @@ mod below_root;
 mod change;
 mod connection;
 mod copy;
-mod cursor;
 mod failure;
 mod info;
 mod list;
