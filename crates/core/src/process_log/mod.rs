@@ -11,7 +11,7 @@ mod block;
 mod lines;
 mod matcher;
 #[cfg(test)]
-mod model;
+mod model_tests;
 mod scan;
 mod search;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Tests of the search against a model that keeps everything and splits it into lines.
 
 use super::assembler::LONGEST_LINE;
-use super::model::{Random, at};
+use super::model_tests::{Random, at};
 use super::store::Shape;
 use super::{FoundLine, FoundLines, From, LineQuery, Pattern, ProcessLog, SHAPE, WantedLine};
 use crate::blocking::blocking;
