@@ -5,8 +5,7 @@
 //! temporary files. [`crate::git_config`] gives back to the machine what is harmless.
 
 use crate::git_config::{MAX_BYTES, Made, NAME, stamp_of};
-use crate::mounts;
-use crate::paths::open_regular;
+use crate::paths::{clone_mount, open_regular};
 use nacre_protocol::confinement::PRIVATE_TMP;
 use nacre_protocol::message;
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -108,5 +107,5 @@ pub(crate) fn link(private: &Path, number: usize) -> PathBuf {
 pub(crate) fn clone_link(link: &Path) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     let opened: OwnedFd = File::options().read(true).custom_flags(flags).open(link)?.into();
-    mounts::clone(&opened, OpenTreeFlags::empty())
+    clone_mount(&opened, OpenTreeFlags::empty())
 }

@@ -5,12 +5,12 @@
 
 use crate::copies::Copies;
 use crate::network;
-use crate::paths::{Device, Found, open_path};
+use crate::paths::{Device, Found, clone_mount, open_path};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
 use nacre_protocol::confinement::{Confinement, PRIVATE_TMP, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::CWD;
-use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount};
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -31,18 +31,12 @@ pub(crate) fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Erro
 
 /// Copies the mounts at and below a path, without attaching them.
 pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
-    clone(&open_path(path)?, OpenTreeFlags::AT_RECURSIVE)
+    clone_mount(&open_path(path)?, OpenTreeFlags::AT_RECURSIVE)
 }
 
 /// Copies the mount at a path, without those below it.
 pub(crate) fn clone_one(path: &Path) -> io::Result<OwnedFd> {
-    clone(&open_path(path)?, OpenTreeFlags::empty())
-}
-
-/// Copies the mount of what is open, without attaching it.
-pub(crate) fn clone(opened: &OwnedFd, flags: OpenTreeFlags) -> io::Result<OwnedFd> {
-    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    Ok(open_tree(opened, "", flags | clone)?)
+    clone_mount(&open_path(path)?, OpenTreeFlags::empty())
 }
 
 /// Makes a mount read-only, including everything below it if `flags` has AT_RECURSIVE.

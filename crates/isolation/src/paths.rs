@@ -1,6 +1,7 @@
 //! Opens the paths of rules. A process that controls a directory can replace part of a path with a link at any time.
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, openat, openat2, statx};
+use rustix::mount::{OpenTreeFlags, open_tree};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -53,6 +54,12 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
     Ok(file.metadata()?.is_file().then_some(file))
+}
+
+/// Copies the mount of what is open, without attaching it.
+pub fn clone_mount(opened: &OwnedFd, flags: OpenTreeFlags) -> io::Result<OwnedFd> {
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(open_tree(opened, "", flags | clone)?)
 }
 
 /// The number of a file system: major and minor.
