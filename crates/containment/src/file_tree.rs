@@ -218,10 +218,15 @@ pub fn remove(parent: impl AsFd, name: &[u8], is_forced: bool, check: Check<'_>)
 }
 
 fn remove_one(directory: BorrowedFd<'_>, name: &[u8], flags: AtFlags) -> Result<()> {
-    match unlinkat(directory, name, flags) {
-        Err(Errno::NOENT) => Ok(()),
-        removed => removed,
-    }
+    unless(&[Errno::NOENT], unlinkat(directory, name, flags))
+}
+
+/// What was done, where these are no errors: another process may have done it.
+///
+/// # Errors
+/// All others.
+pub fn unless(done_already: &[Errno], done: Result<()>) -> Result<()> {
+    done.or_else(|errno| if done_already.contains(&errno) { Ok(()) } else { Err(errno) })
 }
 
 /// Removes an entry; opens it if it is a directory.

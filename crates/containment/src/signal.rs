@@ -6,7 +6,7 @@ use crate::proc_table::{self, Stat};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The signal that interrupts the shell's current command from outside.
 ///
@@ -62,33 +62,43 @@ pub fn send_through(fd: BorrowedFd<'_>, target: Identity, signals: &[i32]) -> io
     signals.iter().try_for_each(|signal| or_gone(pidfd::send_signal(fd, *signal)))
 }
 
-fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
+/// What was sent, where the end of the process is no error.
+pub fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         other => other,
     }
 }
 
-/// Sends [`INTERRUPT`] with the number of the command that it is meant for (rt_sigqueueinfo(2)).
+/// Sends [`INTERRUPT`] with the number of the command that it is meant for.
 ///
 /// # Errors
-/// `EAGAIN` when too many signals are queued already. The caller resends interrupts anyway.
+/// As for [`queue`]. The caller resends interrupts anyway.
 pub fn interrupt_child(child: Pid, command: u64) -> io::Result<()> {
+    queue(child, None, INTERRUPT, command)
+}
+
+/// Sends a signal with a value (rt_sigqueueinfo(2)), through a pidfd of the process if there is one.
+///
+/// # Errors
+/// `EAGAIN` when too many signals are queued already; `ESRCH` when the process has ended.
+pub fn queue(to: Pid, held: Option<BorrowedFd<'_>>, signal: i32, value: u64) -> io::Result<()> {
     // SAFETY: all zeroes is a valid `siginfo_t`. The kernel reads the fields of a queued signal: number, code, and the
     // value behind the sender's pid and uid, whose place `SigQueue` mirrors.
-    unsafe {
+    let sent = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        info.si_signo = INTERRUPT;
+        info.si_signo = signal;
         info.si_code = libc::SI_QUEUE;
         let queued = (&raw mut info).cast::<SigQueue>();
         (*queued).pid = libc::getpid();
         (*queued).uid = libc::getuid();
-        (*queued).value = command;
-        if libc::syscall(libc::SYS_rt_sigqueueinfo, child.raw(), INTERRUPT, &raw const info) < 0 {
-            return Err(io::Error::last_os_error());
+        (*queued).value = value;
+        match held {
+            Some(fd) => libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), signal, &raw const info, 0),
+            None => libc::syscall(libc::SYS_rt_sigqueueinfo, to.raw(), signal, &raw const info),
         }
-    }
-    Ok(())
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Whether a process handles [`INTERRUPT`], which would end it otherwise. A shell that has replaced itself by a program (`exec`)

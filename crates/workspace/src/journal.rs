@@ -6,6 +6,7 @@ use crate::sealed;
 use crate::staging::{self, Staging};
 use crate::steps::{Place, Reason, Step, is_conflict};
 use crate::tree::{Tree, status};
+use nacre_containment::file_tree;
 use rustix::fs::{AtFlags, fstat, syncfs, unlinkat};
 use rustix::io::Result;
 use serde::{Deserialize, Serialize};
@@ -171,6 +172,5 @@ pub fn complete(
 
 /// The device and inode of a directory.
 pub fn identity(directory: &OwnedFd) -> Result<(u64, u64)> {
-    let found = fstat(directory)?;
-    Ok((found.st_dev, found.st_ino))
+    Ok(file_tree::identity(&fstat(directory)?))
 }

@@ -152,9 +152,12 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
     let real = opening::open_real(&path)?;
     // What fails is noticed when the store is created.
     let _ = stores.sweep(&real);
-    match (id, storage) {
-        (Some(_), Storage::Memory { .. }) => Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into())),
-        (Some(id), Storage::Disk) => {
+    if id.is_some() && storage != Storage::Disk {
+        return Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into()));
+    }
+    let is_named = id.is_some();
+    let (store, unique, (opened, known, history), mount) = match id {
+        Some(id) => {
             let wanted = Wanted { stores, id: &id, unique: &unique, path: &path, base: &real, mounter };
             let named = named::open(&wanted)?;
             let mount = match attach(&real, &named.store, &named.history, mounter) {
@@ -165,26 +168,23 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
                 }
             };
             let Named { store, about, known, history, .. } = named;
-            let (base, staging) = (Tree::new(real), staging::name(about.unique.as_bytes()));
-            let (checkpoints, opened) = (Checkpoints::new(history, true), about.opened);
-            Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: true, staging, opened, known })
+            (store, about.unique, (about.opened, known, history), mount)
         }
-        (None, storage) => {
+        None => {
             let origin = fork.map(|origin| ForkOrigin::read(&origin, &real, mounter)).transpose()?;
             let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
             let begun = match origin.zip(copy) {
                 Some((origin, copy)) => go_on(origin, &copy, &mut store, &real),
                 None => begin(&store, &real),
             };
-            let mounted = begun.and_then(|(opened, known, history)| {
-                Ok((opened, known, attach(&real, &store, &history, mounter)?, history))
-            });
-            let (opened, known, mount, history) = mounted.inspect_err(|_| store.remove())?;
-            let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
-            let checkpoints = Checkpoints::new(history, false);
-            Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: false, staging, opened, known })
+            let mounted = begun.and_then(|begun| attach(&real, &store, &begun.2, mounter).map(|mount| (begun, mount)));
+            let (begun, mount) = mounted.inspect_err(|_| store.remove())?;
+            (store, unique, begun, mount)
         }
-    }
+    };
+    let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
+    let checkpoints = Checkpoints::new(history, is_named);
+    Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named, staging, opened, known })
 }
 
 /// The moment of the opening, what commits have made, and the layers.

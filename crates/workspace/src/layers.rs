@@ -12,7 +12,7 @@ use crate::metadata::Metadata;
 use crate::overlay::{self, Mount, Mounter};
 use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
-use nacre_containment::file_tree::{empty, remove_forced};
+use nacre_containment::file_tree::{empty, remove_forced, unless};
 use rustix::fs::{FileType, FlockOperation, Mode, flock, fstat, mkdirat};
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
@@ -276,10 +276,7 @@ pub fn mount(place: &OwnedFd, stack: &[Number], base: &OwnedFd, mounter: Mounter
     let sealed = sealed.iter().rev().map(|layer| upper(place, *layer)).collect::<Result<Vec<_>>>()?;
     let directory = open_directory(place, &name(*live))?;
     for name in [WORK, MOUNT] {
-        match mkdirat(&directory, name, Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            made => made?,
-        }
+        unless(&[Errno::EXIST], mkdirat(&directory, name, Mode::RWXU))?;
     }
     // What the kernel keeps there says that the layers may be torn. They are not, because the machine has not restarted.
     let work = open_directory(&directory, WORK)?;

@@ -1,8 +1,8 @@
 //! A hidden directory in the root of a workspace, or of its real directory: new contents are made there and then renamed.
 
 use crate::metadata::Metadata;
-use crate::tree::{Tree, file_type, status};
-use nacre_containment::file_tree::{copy_content, empty};
+use crate::tree::{Tree, file_type, if_directory, open_directory, status};
+use nacre_containment::file_tree::{copy_content, empty, identity, unless};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, fstat, ioctl_ficlone, mkdirat, mknodat, openat, readlinkat, symlinkat, unlinkat,
 };
@@ -62,16 +62,12 @@ impl Staging {
     /// # Errors
     /// Those of fstat(2).
     pub fn identity(&self) -> Result<(u64, u64)> {
-        let found = fstat(&self.directory)?;
-        Ok((found.st_dev, found.st_ino))
+        Ok(identity(&fstat(&self.directory)?))
     }
 
     fn opened(root: OwnedFd, name: &[u8]) -> Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat(&root, name, flags, Mode::empty()) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            directory => Ok(Some(Self { root, name: name.to_vec(), directory: directory? })),
-        }
+        let directory = if_directory(open_directory(&root, name))?;
+        Ok(directory.map(|directory| Self { root, name: name.to_vec(), directory }))
     }
 
     /// The directory.
@@ -85,10 +81,7 @@ impl Staging {
     /// Those of the system calls.
     pub fn remove(self) -> Result<()> {
         empty(&self.directory)?;
-        match unlinkat(&self.root, &self.name[..], AtFlags::REMOVEDIR) {
-            Err(Errno::NOENT) => Ok(()),
-            removed => removed,
-        }
+        unless(&[Errno::NOENT], unlinkat(&self.root, &self.name[..], AtFlags::REMOVEDIR))
     }
 }
 
