@@ -4,6 +4,7 @@
 //! it works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::job::lock;
+use crate::mount_table::{self, Mounted};
 use crate::pid::Pid;
 use crate::proc_table::{read_file, read_pids};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
@@ -183,10 +184,9 @@ pub fn is_of_sandbox(path: &Path) -> bool {
 
 /// The directory of this process's own group, in which it may create groups, when version 2 is mounted.
 pub fn own_directory() -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let directory = mounts.lines().find_map(|line| directory_under_mount(line, path))?;
+    let directory = mount_table::of_this_process().ok()?.iter().find_map(|mount| directory_under(mount, path))?;
     is_cgroup2(&directory).then_some(directory)
 }
 
@@ -267,37 +267,10 @@ fn clear_leftovers(directory: &Path) {
     }
 }
 
-/// Maps the group path from `/proc/self/cgroup` through one line of mountinfo (proc(5)): `id parent dev root mountpoint
-/// options ... - type source superoptions`.
-fn directory_under_mount(line: &str, path: &str) -> Option<PathBuf> {
-    let (left, right) = line.split_once(" - ")?;
-    if right.split(' ').next()? != "cgroup2" {
-        return None;
-    }
-    let mut fields = left.split(' ').skip(3);
-    let (root, mountpoint) = (unescape(fields.next()?), unescape(fields.next()?));
-    let below = Path::new(path).strip_prefix(&root).ok()?;
-    Some(Path::new(&mountpoint).join(below))
-}
-
-/// Decodes the octal escapes of mountinfo (`\040` for a blank).
-fn unescape(field: &str) -> String {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        let code = (byte == b'\\').then(|| tail.get(..3)).flatten();
-        match code.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()) {
-            Some(decoded) => {
-                out.push(decoded);
-                rest = &tail[3..];
-            }
-            None => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
+/// Maps the group path from `/proc/self/cgroup` through a mount.
+fn directory_under(mount: &Mounted, path: &str) -> Option<PathBuf> {
+    let below = Path::new(path).strip_prefix(&mount.root).ok().filter(|_| mount.kind == b"cgroup2")?;
+    Some(mount.place.join(below))
 }
 
 fn is_cgroup2(directory: &Path) -> bool {
@@ -311,14 +284,15 @@ mod tests {
 
     #[test]
     fn finds_the_directory_in_pure_hybrid_and_namespaced_layouts() {
+        let under = |line: &str, path| directory_under(&mount_table::parse(line.as_bytes()).unwrap(), path);
         let pure = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate";
-        assert_eq!(directory_under_mount(pure, "/user/a"), Some("/sys/fs/cgroup/user/a".into()));
+        assert_eq!(under(pure, "/user/a"), Some("/sys/fs/cgroup/user/a".into()));
         let hybrid = "31 24 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw";
-        assert_eq!(directory_under_mount(hybrid, "/"), Some("/sys/fs/cgroup/unified/".into()));
+        assert_eq!(under(hybrid, "/"), Some("/sys/fs/cgroup/unified/".into()));
         let container = "99 80 0:26 /docker/x /sys/fs/cg\\040roup ro - cgroup2 cgroup rw";
-        assert_eq!(directory_under_mount(container, "/docker/x/y"), Some("/sys/fs/cg roup/y".into()));
-        assert_eq!(directory_under_mount(container, "/elsewhere"), None);
-        assert_eq!(directory_under_mount("1 2 0:3 / /proc rw - proc proc rw", "/"), None);
+        assert_eq!(under(container, "/docker/x/y"), Some("/sys/fs/cg roup/y".into()));
+        assert_eq!(under(container, "/elsewhere"), None);
+        assert_eq!(under("1 2 0:3 / /proc rw - proc proc rw", "/"), None);
     }
 
     fn make_old(group: &Group) {

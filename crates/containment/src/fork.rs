@@ -1,5 +1,8 @@
 //! Forks with a place for the child: its parent, its namespaces, its control group.
 
+use crate::pid::Pid;
+use crate::signal::send_to_child;
+use rustix::process::{WaitOptions, waitpid};
 use std::io;
 
 /// From linux/sched.h; the constant of the libc crate is too narrow.
@@ -33,4 +36,15 @@ pub fn fork(flags: i32, group: Option<i32>) -> io::Result<(libc::pid_t, bool)> {
     // SAFETY: as above; no pointer is passed.
     let child = unsafe { libc::syscall(libc::SYS_clone, i64::from(flags | signal), 0, 0, 0, 0) };
     if child >= 0 { Ok((child as libc::pid_t, false)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Waits for the end of a child. Returns its exit code; `None` if a signal has ended it.
+pub fn wait(child: libc::pid_t) -> Option<i32> {
+    let ended = rustix::io::retry_on_intr(|| waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty()));
+    ended.ok().flatten().and_then(|(_, status)| status.exit_status())
+}
+
+/// Kills a child that has not been reaped.
+pub fn kill(child: libc::pid_t) {
+    let _ = Pid::new(child).map(|child| send_to_child(child, libc::SIGKILL));
 }

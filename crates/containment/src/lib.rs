@@ -5,15 +5,19 @@
 //! tree; [`tree`] and [`proc_table`] find it without. [`waiting`] tells whether programs wait for input, and [`rest`]
 //! whether they may still print. [`job`] has the files of a durable job, which outlives both.
 //!
-//! **It owns** what the kernel offers for processes: identities, pidfds, signals, control groups, `/proc`, limits.
+//! **It owns** what the kernel offers for processes: identities, pidfds, signals, control groups, `/proc`, limits, mounts;
+//! and [`file_tree`], the one walk through directories that others may change.
 //!
 //! **It must never know** why a process runs: no shell, session, command or JavaScript occurs in it.
 
 pub mod cgroup;
+pub mod file_tree;
 pub mod fork;
 pub mod job;
 pub mod ladder;
 pub mod limits;
+pub mod lock;
+pub mod mount_table;
 pub mod oom;
 pub mod pid;
 pub mod pidfd;

@@ -1,8 +1,9 @@
 //! File descriptors that refer to one process, even after its pid has been reused.
 
 use crate::pid::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 /// Opens a pidfd (pidfd_open(2), Linux 5.3). It becomes readable when the process ends.
 ///
@@ -17,11 +18,8 @@ pub fn open_to_watch(pid: i32) -> io::Result<OwnedFd> {
     if forced_off() {
         return Err(io::Error::from_raw_os_error(libc::ENOSYS));
     }
-    // SAFETY: a plain system call without pointers; a non-negative result is a new descriptor without an owner.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd as i32)) }
-    }
+    let pid = rustix::process::Pid::from_raw(pid).ok_or(rustix::io::Errno::SRCH)?;
+    Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
 /// Sends a signal to the process behind a pidfd.

@@ -26,6 +26,8 @@ pub struct Stat {
     pub foreground_group: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
+    /// The same of its children that have ended and were waited for.
+    pub reaped_ticks: u64,
     /// It exits, or will because of a signal, before it runs any more of its program.
     pub is_dying: bool,
     /// The signals between 1 and 31 that the first thread blocks: signal n is bit n-1.
@@ -77,6 +79,7 @@ impl Stat {
         name.iter_mut().zip(text.get(open + 1..close)?).for_each(|(to, from)| *to = *from);
         let rest = std::str::from_utf8(text.get(close + 2..)?).ok()?;
         let fields: Vec<&str> = rest.split(' ').collect();
+        let sum = |at: usize| Some(fields.get(at)?.parse::<u64>().ok()? + fields.get(at + 1)?.parse::<u64>().ok()?);
         Some(Self {
             identity: Identity { pid, start_ticks: fields.get(19)?.parse().ok()? },
             state: *fields.first()?.as_bytes().first()?,
@@ -85,7 +88,8 @@ impl Stat {
             session: fields.get(3)?.parse().ok()?,
             terminal: fields.get(4)?.parse().ok()?,
             foreground_group: fields.get(5)?.parse().ok()?,
-            cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
+            cpu_ticks: sum(11)?,
+            reaped_ticks: sum(13)?,
             // Not every /proc has these fields. The kernel turns each signal that ends a process into a pending SIGKILL.
             is_dying: fields
                 .get(6)
@@ -274,11 +278,18 @@ pub fn command_line(stat: &Stat, most_bytes: usize) -> String {
 }
 
 /// A file of a process, which is empty if the process has ended or cannot be seen.
-pub(crate) fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+pub fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     match read_file(format!("/proc/{pid}/{name}")) {
         Err(error) if is_out_of_sight(&error) => Ok(Vec::new()),
         text => text,
     }
+}
+
+/// The numbers of a line in such a file; none if there is no such line.
+pub fn numbers(text: &[u8], name: &str) -> Vec<u64> {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().map_while(|word| word.parse().ok()).collect()
 }
 
 /// True for a fork of a shell that may still have the shell's signal handlers, which swallow a signal.

@@ -9,7 +9,7 @@
 //! limit is not found.
 
 use crate::pid::Pid;
-use crate::proc_table::{self, Stat, read_of};
+use crate::proc_table::{self, Stat, numbers, read_of};
 use crate::signal;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::fmt;
@@ -136,23 +136,16 @@ pub fn own() -> io::Result<Option<Program>> {
 
 /// The soft limit of a process; `None` if there is none, or it cannot be seen.
 fn of(pid: Pid) -> io::Result<Option<u64>> {
-    Ok(field(&read_of(pid, "limits")?, "Max file locks").first().copied())
+    Ok(numbers(&read_of(pid, "limits")?, "Max file locks").first().copied())
 }
 
 /// Whether the kernel lets this process signal another (kill(2)).
 fn may_signal(pid: Pid) -> io::Result<bool> {
     let user = nix::unistd::geteuid();
     // Real, effective and saved.
-    let users = field(&read_of(pid, "status")?, "Uid:");
+    let users = numbers(&read_of(pid, "status")?, "Uid:");
     let is = |at: usize| users.get(at).is_some_and(|uid| *uid == u64::from(user.as_raw()));
     Ok(user.is_root() || is(0) || is(2))
-}
-
-/// The numbers of a line in a file of /proc.
-fn field(text: &[u8], name: &str) -> Vec<u64> {
-    let text = String::from_utf8_lossy(text);
-    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-    line.split_whitespace().map_while(|word| word.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Signals to one process that never reach another process with a reused pid.
 
 use crate::pid::{Identity, Pid};
-use crate::{pidfd, proc_table};
+use crate::pidfd;
+use crate::proc_table::{self, Stat};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The signal that interrupts the shell's current command from outside.
 ///
@@ -20,6 +22,19 @@ const LONGEST_STATUS: u64 = 1 << 20;
 /// The signal was not sent, for example because this process has no descriptor left (`EMFILE`).
 pub fn send_to(target: Identity, signal: i32) -> io::Result<()> {
     send_each(target, &[signal])
+}
+
+/// Kills everything below this process. Returns whether there was anything. Callers repeat it: what is killed may have forked.
+pub fn kill_descendants() -> bool {
+    let own = Pid::new(std::process::id().cast_signed());
+    let below = proc_table::descendants(own.as_slice(), &HashSet::new());
+    // What cannot be looked up may be there.
+    let is_blind = below.is_err();
+    let running: Vec<Stat> = below.unwrap_or_default().into_iter().filter(Stat::is_running).collect();
+    for stat in &running {
+        let _ = send_to(stat.identity, libc::SIGKILL);
+    }
+    is_blind || !running.is_empty()
 }
 
 /// Sends several signals, one after the other.
@@ -47,33 +62,43 @@ pub fn send_through(fd: BorrowedFd<'_>, target: Identity, signals: &[i32]) -> io
     signals.iter().try_for_each(|signal| or_gone(pidfd::send_signal(fd, *signal)))
 }
 
-fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
+/// What was sent, where the end of the process is no error.
+pub fn or_gone(outcome: io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
         other => other,
     }
 }
 
-/// Sends [`INTERRUPT`] with the number of the command that it is meant for (rt_sigqueueinfo(2)).
+/// Sends [`INTERRUPT`] with the number of the command that it is meant for.
 ///
 /// # Errors
-/// `EAGAIN` when too many signals are queued already. The caller resends interrupts anyway.
+/// As for [`queue`]. The caller resends interrupts anyway.
 pub fn interrupt_child(child: Pid, command: u64) -> io::Result<()> {
+    queue(child, None, INTERRUPT, command)
+}
+
+/// Sends a signal with a value (rt_sigqueueinfo(2)), through a pidfd of the process if there is one.
+///
+/// # Errors
+/// `EAGAIN` when too many signals are queued already; `ESRCH` when the process has ended.
+pub fn queue(to: Pid, held: Option<BorrowedFd<'_>>, signal: i32, value: u64) -> io::Result<()> {
     // SAFETY: all zeroes is a valid `siginfo_t`. The kernel reads the fields of a queued signal: number, code, and the
     // value behind the sender's pid and uid, whose place `SigQueue` mirrors.
-    unsafe {
+    let sent = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        info.si_signo = INTERRUPT;
+        info.si_signo = signal;
         info.si_code = libc::SI_QUEUE;
         let queued = (&raw mut info).cast::<SigQueue>();
         (*queued).pid = libc::getpid();
         (*queued).uid = libc::getuid();
-        (*queued).value = command;
-        if libc::syscall(libc::SYS_rt_sigqueueinfo, child.raw(), INTERRUPT, &raw const info) < 0 {
-            return Err(io::Error::last_os_error());
+        (*queued).value = value;
+        match held {
+            Some(fd) => libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), signal, &raw const info, 0),
+            None => libc::syscall(libc::SYS_rt_sigqueueinfo, to.raw(), signal, &raw const info),
         }
-    }
-    Ok(())
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Whether a process handles [`INTERRUPT`], which would end it otherwise. A shell that has replaced itself by a program (`exec`)

@@ -3,16 +3,17 @@
 //! The engine's thread serves every session of the process, and a slow disk or a long process table would block it.
 
 use crate::error::{Code, Error};
+use nacre_containment::lock::Lock;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::Semaphore;
 
 /// How many threads one directory may block.
 const TURNS: usize = 32;
 
 /// The directories whose work takes turns.
-static DIRECTORIES: Mutex<BTreeMap<PathBuf, Weak<Semaphore>>> = Mutex::new(BTreeMap::new());
+static DIRECTORIES: Lock<BTreeMap<PathBuf, Weak<Semaphore>>> = Lock::new(BTreeMap::new());
 
 /// Runs `work` on a thread that may block.
 ///
@@ -32,7 +33,7 @@ pub struct Turns(Arc<Semaphore>);
 impl Turns {
     /// Those of a directory, which all of its users in this process share.
     pub fn of(directory: &Path) -> Self {
-        let mut known = DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = DIRECTORIES.lock();
         known.retain(|_, turns| turns.strong_count() > 0);
         let turns = known.get(directory).and_then(Weak::upgrade).unwrap_or_else(|| Arc::new(Semaphore::new(TURNS)));
         known.insert(directory.into(), Arc::downgrade(&turns));

@@ -8,9 +8,9 @@ use crate::exec::KilledBy;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Process, ProcessChange, Waiting};
 use crate::questions::{self, Question, QuestionAnswer};
+use nacre_containment::lock::Lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 
@@ -153,7 +153,7 @@ pub struct Batch {
 /// See the module.
 #[derive(Debug)]
 pub struct Feed {
-    ring: Mutex<EventRing>,
+    ring: Lock<EventRing>,
     grown: Notify,
     reading: AtomicUsize,
     /// When the last read ended, in milliseconds since `made_at`, plus 1; 0 if there was none. Commands look at it each
@@ -165,7 +165,7 @@ pub struct Feed {
 impl Default for Feed {
     fn default() -> Self {
         Self {
-            ring: Mutex::default(),
+            ring: Lock::default(),
             grown: Notify::default(),
             reading: AtomicUsize::default(),
             last_read: AtomicU64::default(),
@@ -186,7 +186,7 @@ struct EventRing {
 impl Feed {
     /// Adds an event, and drops the oldest beyond the limits.
     pub fn push(&self, session: &str, what: What) {
-        let mut ring = self.ring();
+        let mut ring = self.ring.lock();
         ring.last += 1;
         ring.bytes += what.size();
         let event = FeedEvent { number: ring.last, at: SystemTime::now(), session: session.into(), what };
@@ -201,7 +201,7 @@ impl Feed {
 
     /// Number of the last event.
     pub fn last(&self) -> u64 {
-        self.ring().last
+        self.ring.lock().last
     }
 
     /// Whether something reads.
@@ -235,7 +235,7 @@ impl Feed {
             let grown = self.grown.notified();
             tokio::pin!(grown);
             grown.as_mut().enable();
-            if let Some(batch) = self.ring().after(since, most)? {
+            if let Some(batch) = self.ring.lock().after(since, most)? {
                 return Ok(batch);
             }
             grown.await;
@@ -244,12 +244,8 @@ impl Feed {
 
     /// Ends the feed: readers get what is kept, and then the end.
     pub fn end(&self) {
-        self.ring().is_over = true;
+        self.ring.lock().is_over = true;
         self.grown.notify_waiters();
-    }
-
-    fn ring(&self) -> MutexGuard<'_, EventRing> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -315,7 +311,7 @@ mod tests {
         let mut feed = Feed::default();
         feed.push("one", What::SessionStarted);
         feed.read(0, 1).await.unwrap();
-        let ring = feed.ring();
+        let ring = feed.ring.lock();
         assert!(feed.is_watched());
         drop(ring);
         feed.made_at = feed.made_at.checked_sub(BETWEEN_READS).unwrap();
@@ -333,7 +329,7 @@ mod tests {
         (0..10).for_each(|_| feed.push("one", denied(MOST_BYTES / 4)));
         let batch = feed.read(feed.last() - 10, 10).await.unwrap();
         assert_eq!((batch.lost, batch.events.len()), (7, 3));
-        assert!(feed.ring().bytes <= MOST_BYTES);
+        assert!(feed.ring.lock().bytes <= MOST_BYTES);
         feed.push("one", denied(MOST_BYTES + 1));
         let batch = feed.read(feed.last() - 1, 10).await.unwrap();
         assert_eq!((batch.lost, batch.events.len()), (1, 0));

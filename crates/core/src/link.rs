@@ -1,5 +1,6 @@
 //! A socket that carries messages. None is lost when the socket is full, and sending never waits.
 
+use nacre_containment::lock::Lock;
 use nacre_protocol::{message, socket};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,8 +8,8 @@ use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -76,11 +77,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct Link<In> {
     socket: Arc<OwnedFd>,
     /// Its registration with the reactor, while its messages are waited for there.
-    watch: Mutex<Option<Arc<AsyncFd<Arc<OwnedFd>>>>>,
+    watch: Lock<Option<Arc<AsyncFd<Arc<OwnedFd>>>>>,
     /// A message was lost because the peer had exited.
     has_lost: AtomicBool,
     /// Shared by the engine's thread and a caller that sends a command itself.
-    waiting: Mutex<VecDeque<LinkMessage>>,
+    waiting: Lock<VecDeque<LinkMessage>>,
     incoming: PhantomData<fn() -> In>,
 }
 
@@ -94,8 +95,8 @@ impl<In> Link<In> {
     /// Takes a connected socket.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         crate::sys::set_nonblocking(&socket)?;
-        let (has_lost, waiting, incoming) = (AtomicBool::new(false), Mutex::default(), PhantomData);
-        let link = Self { socket: Arc::new(socket), watch: Mutex::default(), has_lost, waiting, incoming };
+        let (has_lost, waiting, incoming) = (AtomicBool::new(false), Lock::default(), PhantomData);
+        let link = Self { socket: Arc::new(socket), watch: Lock::default(), has_lost, waiting, incoming };
         link.watch()?;
         Ok(link)
     }
@@ -105,7 +106,7 @@ impl<In> Link<In> {
     /// # Errors
     /// Those of `epoll_ctl(2)`.
     pub fn watch(&self) -> io::Result<()> {
-        let mut watch = self.registration();
+        let mut watch = self.watch.lock();
         if watch.is_none() {
             *watch = Some(Arc::new(crate::sys::watch(Arc::clone(&self.socket))?));
         }
@@ -114,16 +115,12 @@ impl<In> Link<In> {
 
     /// Does not let messages wake the engine's thread any more, until [`Link::watch`] or [`Link::receive_with`].
     pub fn unwatch(&self) {
-        self.registration().take();
-    }
-
-    fn registration(&self) -> MutexGuard<'_, Option<Arc<AsyncFd<Arc<OwnedFd>>>>> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watch.lock().take();
     }
 
     /// The registration, when there is one.
     async fn watched(&self) -> Arc<AsyncFd<Arc<OwnedFd>>> {
-        let watched = self.registration().clone();
+        let watched = self.watch.lock().clone();
         match watched {
             Some(watched) => watched,
             None => std::future::pending().await,
@@ -137,7 +134,7 @@ impl<In> Link<In> {
 
     /// Sends a message now, or as soon as the socket has room. The reader detects a dead peer.
     pub fn post(&self, message: LinkMessage) {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         if !waiting.is_empty() || self.attempt(&message) != Attempt::Over {
             waiting.push_back(message);
         }
@@ -161,7 +158,7 @@ impl<In> Link<In> {
     }
 
     fn is_blocked(&self) -> bool {
-        !self.waiting().is_empty()
+        !self.waiting.lock().is_empty()
     }
 
     /// Waits for room and sends the waiting messages.
@@ -176,7 +173,7 @@ impl<In> Link<In> {
     }
 
     fn send_waiting(&self) -> Attempt {
-        let mut waiting = self.waiting();
+        let mut waiting = self.waiting.lock();
         while let Some(message) = waiting.front() {
             match self.attempt(message) {
                 Attempt::Over => drop(waiting.pop_front()),
@@ -207,7 +204,7 @@ impl<In> Link<In> {
     /// # Errors
     /// Those of `look`.
     pub fn look<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
-        match &*self.registration() {
+        match &*self.watch.lock() {
             Some(watched) => watched.try_io(Interest::READABLE, |_| look(self.socket())),
             None => look(self.socket()),
         }
@@ -232,10 +229,6 @@ impl<In> Link<In> {
                 Err(_would_block) => {}
             }
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<LinkMessage>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn attempt(&self, message: &LinkMessage) -> Attempt {

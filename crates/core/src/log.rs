@@ -8,10 +8,11 @@
 //! for spans and fields are rejected: the engine has no spans, and the library for them would make the addon a quarter
 //! larger.
 
+use nacre_containment::lock::Lock;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::{Arc, MutexGuard, Once};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -44,10 +45,10 @@ impl Level {
 
 type Write = dyn Fn(Level, String) + Send + Sync;
 
-static LOGGERS: Mutex<Option<HashMap<u64, Arc<Write>>>> = Mutex::new(None);
+static LOGGERS: Lock<Option<HashMap<u64, Arc<Write>>>> = Lock::new(None);
 
 fn loggers() -> MutexGuard<'static, Option<HashMap<u64, Arc<Write>>>> {
-    LOGGERS.lock().unwrap_or_else(PoisonError::into_inner)
+    LOGGERS.lock()
 }
 
 /// A sandbox's logger. Cheap to clone; the default logger receives nothing.

@@ -8,13 +8,14 @@
 
 use crate::private_directory;
 use nacre_containment::job::lock;
+use nacre_containment::lock::Lock;
 use nacre_containment::session_mark::{self, Marks, Program};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -33,7 +34,7 @@ const MOST_ENDED: usize = 64;
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// The records of this program.
-static RECORDS: Mutex<BTreeMap<PathBuf, Weak<ProgramRecord>>> = Mutex::new(BTreeMap::new());
+static RECORDS: Lock<BTreeMap<PathBuf, Weak<ProgramRecord>>> = Lock::new(BTreeMap::new());
 
 /// See the module. Sandboxes with the same directory share it.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub struct ProgramRecord {
     pub marks: Arc<Marks>,
     directory: PathBuf,
     /// It is locked.
-    file: Mutex<Option<File>>,
+    file: Lock<Option<File>>,
     /// Whether it has been written, and the leftovers of ended programs killed.
     begun: watch::Receiver<bool>,
 }
@@ -50,14 +51,14 @@ pub struct ProgramRecord {
 impl ProgramRecord {
     /// The record in a directory. The first one is written, and looks for leftovers, beside what the caller does.
     pub fn of(directory: &Path) -> Arc<Self> {
-        let mut known = RECORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = RECORDS.lock();
         known.retain(|_, record| record.strong_count() > 0);
         if let Some(record) = known.get(directory).and_then(Weak::upgrade) {
             return record;
         }
         let (done, begun) = watch::channel(false);
         let record =
-            Arc::new(Self { marks: Arc::default(), directory: directory.into(), file: Mutex::default(), begun });
+            Arc::new(Self { marks: Arc::default(), directory: directory.into(), file: Lock::default(), begun });
         known.insert(directory.into(), Arc::downgrade(&record));
         let own = Arc::clone(&record);
         let begin = move || {
@@ -77,7 +78,7 @@ impl ProgramRecord {
     fn begin(&self) -> io::Result<()> {
         private_directory::create(&self.directory)?;
         let file = self.write()?;
-        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+        *self.file.lock() = Some(file);
         self.kill_leftovers()
     }
 
@@ -146,7 +147,7 @@ impl ProgramRecord {
 
     fn remove(self) {
         let path = self.path();
-        if let Some(file) = self.file.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(file) = self.file.into_inner() {
             let _ = fs::remove_file(path);
             drop(file);
         }
@@ -163,7 +164,7 @@ mod tests {
 
     fn record(directory: &Path) -> ProgramRecord {
         let (_, begun) = watch::channel(true);
-        ProgramRecord { marks: Arc::default(), directory: directory.into(), file: Mutex::default(), begun }
+        ProgramRecord { marks: Arc::default(), directory: directory.into(), file: Lock::default(), begun }
     }
 
     fn process(marks: &Marks) -> Child {
@@ -187,11 +188,11 @@ mod tests {
         let [dead, live, own] = [(); 3].map(|()| record(directory.path()));
         let elsewhere = record(another.path());
         for record in [&dead, &live, &elsewhere] {
-            *record.file.lock().unwrap() = Some(record.write().unwrap());
+            *record.file.lock() = Some(record.write().unwrap());
         }
         let mut children = [&dead, &live, &own, &elsewhere].map(|record| process(&record.marks));
         for record in [&dead, &elsewhere] {
-            *record.file.lock().unwrap() = None;
+            *record.file.lock() = None;
         }
         own.begin().unwrap();
         children[0].wait().unwrap();

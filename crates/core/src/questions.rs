@@ -4,10 +4,11 @@
 //! wait for the same question. It stays open for its time, also when they have given up: an answer then holds for the next
 //! attempt. So a program cannot ask again and again.
 
+use nacre_containment::lock::Lock;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -92,7 +93,7 @@ pub type Observer = Box<dyn Fn(&Question, QuestionEvent) + Send + Sync>;
 /// The open questions of a sandbox.
 pub struct Questions {
     observer: Observer,
-    table: Mutex<QuestionTable>,
+    table: Lock<QuestionTable>,
 }
 
 #[derive(Debug, Default)]
@@ -118,12 +119,12 @@ impl fmt::Debug for Questions {
 impl Questions {
     /// No questions yet.
     pub fn new(observer: Observer) -> Self {
-        Self { observer, table: Mutex::default() }
+        Self { observer, table: Lock::default() }
     }
 
     /// The open questions, in the order in which they were asked.
     pub fn open(&self) -> Vec<Question> {
-        lock(&self.table).open.values().map(|open| open.question.clone()).collect()
+        self.table.lock().open.values().map(|open| open.question.clone()).collect()
     }
 
     /// Answers a question. False if it is not open.
@@ -134,12 +135,12 @@ impl Questions {
     /// Closes a question: its connections are refused without an answer.
     fn close(&self, id: u64, answer: Option<QuestionAnswer>) -> bool {
         // Locked until the session knows the answer, so that a connection finds it or the question.
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let Some(open) = table.open.remove(&id) else { return false };
         let settled = answer.unwrap_or(QuestionAnswer::Deny);
         let session = open.session.upgrade();
         if let Some(session) = &session {
-            lock(&session.answers).add(&open.question.target, settled);
+            session.answers.lock().add(&open.question.target, settled);
         }
         (self.observer)(&open.question, QuestionEvent::Closed(answer));
         open.answer.send_replace(Some(settled));
@@ -159,12 +160,12 @@ struct AskingSession {
     questions: Arc<Questions>,
     id: String,
     ask: Ask,
-    answers: Mutex<Answers>,
+    answers: Lock<Answers>,
 }
 
 impl Drop for AskingSession {
     fn drop(&mut self) {
-        let mut table = lock(&self.questions.table);
+        let mut table = self.questions.table.lock();
         let is_own = |open: &OpenQuestion| std::ptr::eq(open.session.as_ptr(), self);
         let own: Vec<u64> = table.open.iter().filter(|(_, open)| is_own(open)).map(|(id, _)| *id).collect();
         for open in own.iter().filter_map(|id| table.open.remove(id)) {
@@ -221,14 +222,10 @@ impl Answers {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Asking {
     /// For a session that has no answers yet.
     pub fn new(questions: Arc<Questions>, id: String, ask: Ask) -> Self {
-        Self(Arc::new(AskingSession { questions, id, ask, answers: Mutex::default() }))
+        Self(Arc::new(AskingSession { questions, id, ask, answers: Lock::default() }))
     }
 
     /// Whether an answer allows this target. Without one, it is asked for. False after the time limit, and for what is too much.
@@ -239,7 +236,7 @@ impl Asking {
             Err(mut answer) => {
                 let given = answer.wait_for(Option::is_some).await.ok().and_then(|answer| *answer);
                 // This uses an answer for one command.
-                let known = lock(&self.0.answers).known(target);
+                let known = self.0.answers.lock().known(target);
                 known.unwrap_or(given.is_some_and(|answer| answer != QuestionAnswer::Deny))
             }
         }
@@ -247,7 +244,7 @@ impl Asking {
 
     /// Ends what holds for a command: it has ended, or the next one begins.
     pub fn end_command(&self) {
-        let mut answers = lock(&self.0.answers);
+        let mut answers = self.0.answers.lock();
         answers.once.retain(|_, is_used| !*is_used);
         answers.refused.clear();
     }
@@ -255,8 +252,8 @@ impl Asking {
     /// The decision that is known, or what will receive the answer.
     fn ask(&self, target: &str) -> Result<bool, watch::Receiver<Option<QuestionAnswer>>> {
         let AskingSession { questions, id: session, ask, answers } = &*self.0;
-        let mut table = lock(&questions.table);
-        let mut answers = lock(answers);
+        let mut table = questions.table.lock();
+        let mut answers = answers.lock();
         if let Some(known) = answers.known(target) {
             return Ok(known);
         }

@@ -3,19 +3,19 @@
 //! Its work is short or asynchronous, so one thread is enough, and session state needs no locks. The first sandbox
 //! starts it, and it never ends. It does not keep the host alive.
 
+use nacre_containment::lock::Lock;
 use std::future::Future;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Builder, Handle};
 
-static ENGINE: Mutex<Option<Handle>> = Mutex::new(None);
+static ENGINE: Lock<Option<Handle>> = Lock::new(None);
 
 /// Returns the thread's handle, starting the thread if needed.
 ///
 /// # Errors
 /// A thread or an epoll descriptor cannot be created. A later call tries again.
 pub fn handle() -> io::Result<Handle> {
-    let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut engine = ENGINE.lock();
     if let Some(handle) = engine.as_ref() {
         return Ok(handle.clone());
     }

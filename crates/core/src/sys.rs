@@ -1,5 +1,6 @@
 //! Thin safe wrappers for system calls that the standard library does not offer in the required form.
 
+use nacre_containment::lock::Lock;
 use nacre_containment::pid::Pid;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
@@ -11,7 +12,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::io::unix::AsyncFd;
 
 fn check(result: i32) -> io::Result<i32> {
@@ -33,8 +34,8 @@ pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// `/dev/null`, opened once for the process.
 pub fn null() -> io::Result<Arc<OwnedFd>> {
-    static NULL: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
-    let mut null = NULL.lock().unwrap_or_else(PoisonError::into_inner);
+    static NULL: Lock<Option<Arc<OwnedFd>>> = Lock::new(None);
+    let mut null = NULL.lock();
     if null.is_none() {
         *null = Some(Arc::new(File::options().read(true).write(true).open("/dev/null")?.into()));
     }

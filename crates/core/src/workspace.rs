@@ -6,6 +6,7 @@
 use crate::error::{Code, Error};
 use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
+use nacre_containment::lock::Lock;
 use nacre_protocol::confinement;
 use nacre_protocol::workspace::{
     self as protocol, KeeperReply, KeeperRequest, Offer, Opening, Point, Skipped, Storage, WorkspaceChange,
@@ -19,7 +20,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The directory of all layers, in the state directory.
@@ -122,13 +123,16 @@ pub struct Workspace {
     unique: String,
     supervisor: PathBuf,
     /// Held by the request that is being answered.
-    socket: Mutex<Option<OwnedFd>>,
+    socket: Lock<Option<OwnedFd>>,
     /// The socket for copies of the mount: a session need not wait for a comparison.
-    shares: Mutex<Option<OwnedFd>>,
-    keeper: Mutex<KeeperState>,
+    shares: Lock<Option<OwnedFd>>,
+    keeper: Lock<KeeperState>,
     /// Stops the comparison that the keeper makes.
-    comparing: Mutex<Option<Stop>>,
+    comparing: Lock<Option<Stop>>,
 }
+
+/// A reply of the keeper, and a descriptor that came with it.
+type Answer = (KeeperReply, Option<OwnedFd>);
 
 #[derive(Debug, Default)]
 enum KeeperState {
@@ -156,10 +160,10 @@ impl Workspace {
             stores,
             unique,
             supervisor,
-            socket: Mutex::default(),
-            shares: Mutex::default(),
-            keeper: Mutex::default(),
-            comparing: Mutex::default(),
+            socket: Lock::default(),
+            shares: Lock::default(),
+            keeper: Lock::default(),
+            comparing: Lock::default(),
         }
     }
 
@@ -245,16 +249,16 @@ impl Workspace {
     /// 512 MiB.
     pub fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64, stop: &Stop) -> Result<Option<File>, Error> {
         let answer = self.compare(&KeeperRequest::Diff { paths, max_bytes }, stop)?;
-        let file = |(_, file): (KeeperReply, Option<OwnedFd>)| file.map(File::from);
+        let file = |(_, file): Answer| file.map(File::from);
         answer.map(|answer| file(answer).ok_or_else(|| failed("the patch is missing"))).transpose()
     }
 
     /// Stops the comparison that was given this, now or once it begins. Does not wait.
     pub fn stop(&self, stop: &Stop) {
         stop.0.store(true, Ordering::Relaxed);
-        let comparing = lock(&self.comparing);
+        let comparing = self.comparing.lock();
         if comparing.as_ref().is_some_and(|comparing| Arc::ptr_eq(&comparing.0, &stop.0))
-            && let KeeperState::Running(RunningKeeper { socket, .. }) = &*lock(&self.keeper)
+            && let KeeperState::Running(RunningKeeper { socket, .. }) = &*self.keeper.lock()
         {
             // A keeper that has ended compares nothing.
             let _ = protocol::send(socket.as_fd(), &KeeperRequest::Stop, None);
@@ -305,7 +309,7 @@ impl Workspace {
         may_seal: bool,
     ) -> Result<Option<(Point, bool)>, Error> {
         let (request, file) = self.new_checkpoint(None, Some(command), sessions, text, may_seal)?;
-        let Ok(mut socket) = self.socket.try_lock() else { return Ok(None) };
+        let Some(mut socket) = self.socket.try_lock() else { return Ok(None) };
         kept(self.request_on(&mut socket, &request, Some(file))?)
     }
 
@@ -346,7 +350,7 @@ impl Workspace {
     pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
         let (_, copy) = fork.parent.request(&KeeperRequest::Branch { fork: fork.number })?;
         let copy = copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))?;
-        let mut socket = lock(&self.socket);
+        let mut socket = self.socket.lock();
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
@@ -426,14 +430,14 @@ impl Workspace {
         self.end_keeper();
         // A call that holds one of them closes it at its end.
         for socket in [&self.socket, &self.shares] {
-            if let Ok(mut socket) = socket.try_lock() {
+            if let Some(mut socket) = socket.try_lock() {
                 *socket = None;
             }
         }
     }
 
     fn end_keeper(&self) {
-        let closed = std::mem::replace(&mut *lock(&self.keeper), KeeperState::Closed);
+        let closed = std::mem::replace(&mut *self.keeper.lock(), KeeperState::Closed);
         let KeeperState::Running(RunningKeeper { mut process, socket }) = closed else { return };
         let asked = protocol::send(socket.as_fd(), &KeeperRequest::Close, None);
         if asked.is_err() {
@@ -443,16 +447,12 @@ impl Workspace {
         wait_for_end(process, END);
     }
 
-    fn request(&self, request: &KeeperRequest) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
+    fn request(&self, request: &KeeperRequest) -> Result<Answer, Error> {
         self.request_with(request, None)
     }
 
-    fn request_with(
-        &self,
-        request: &KeeperRequest,
-        file: Option<OwnedFd>,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
-        self.request_on(&mut lock(&self.socket), request, file)
+    fn request_with(&self, request: &KeeperRequest, file: Option<OwnedFd>) -> Result<Answer, Error> {
+        self.request_on(&mut self.socket.lock(), request, file)
     }
 
     fn request_on(
@@ -460,19 +460,19 @@ impl Workspace {
         socket: &mut Option<OwnedFd>,
         request: &KeeperRequest,
         file: Option<OwnedFd>,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
+    ) -> Result<Answer, Error> {
         let answer = self.opened(socket).and_then(|socket| self.ask(socket, request, file));
         self.release(socket);
         answer
     }
 
     /// Makes a comparison. `None` if it is stopped.
-    fn compare(&self, request: &KeeperRequest, stop: &Stop) -> Result<Option<(KeeperReply, Option<OwnedFd>)>, Error> {
-        let mut socket = lock(&self.socket);
+    fn compare(&self, request: &KeeperRequest, stop: &Stop) -> Result<Option<Answer>, Error> {
+        let mut socket = self.socket.lock();
         let answer = self.opened(&mut socket).and_then(|socket| {
             {
                 // It is sent before what stops it, and never after.
-                let mut comparing = lock(&self.comparing);
+                let mut comparing = self.comparing.lock();
                 if stop.is_requested() {
                     return Ok(None);
                 }
@@ -482,7 +482,7 @@ impl Workspace {
                 *comparing = Some(stop.clone());
             }
             let answer = self.unless_ended(receive(socket, self.id()));
-            *lock(&self.comparing) = None;
+            *self.comparing.lock() = None;
             match answer.and_then(|answer| answer) {
                 Err(_) if stop.is_requested() => Ok(None),
                 answer => answer.map(Some),
@@ -499,15 +499,15 @@ impl Workspace {
         }
     }
 
-    fn ask_for_share(&self) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
-        if lock(&self.shares).is_none() {
-            let mut socket = lock(&self.socket);
+    fn ask_for_share(&self) -> Result<Answer, Error> {
+        if self.shares.lock().is_none() {
+            let mut socket = self.socket.lock();
             self.opened(&mut socket)?;
         }
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
-        let mut shares = lock(&self.shares);
+        let mut shares = self.shares.lock();
         let answer = match &*shares {
             Some(shares) => self.ask(shares, &KeeperRequest::Share, None),
             None => Err(failed("the socket for the mount of the workspace is missing")),
@@ -528,15 +528,10 @@ impl Workspace {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(*lock(&self.keeper), KeeperState::Closed)
+        matches!(*self.keeper.lock(), KeeperState::Closed)
     }
 
-    fn ask(
-        &self,
-        socket: &OwnedFd,
-        request: &KeeperRequest,
-        file: Option<OwnedFd>,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
+    fn ask(&self, socket: &OwnedFd, request: &KeeperRequest, file: Option<OwnedFd>) -> Result<Answer, Error> {
         self.unless_ended(exchange(socket, request, file, self.id()))?
     }
 
@@ -568,7 +563,7 @@ impl Workspace {
             made => made.map_err(unavailable)?,
         }
         let socket = {
-            let mut state = lock(&self.keeper);
+            let mut state = self.keeper.lock();
             if !matches!(*state, KeeperState::Unused) {
                 return Err(Error::sandbox_destroyed());
             }
@@ -593,7 +588,7 @@ impl Workspace {
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
         let error = match opened {
             Ok((_, shares)) => {
-                *lock(&self.shares) = shares;
+                *self.shares.lock() = shares;
                 return Ok(socket);
             }
             Err(error) => error,
@@ -608,7 +603,7 @@ impl Workspace {
 
     /// The keeper, which has failed: a later call starts another one. `None` if the workspace has been closed meanwhile.
     fn stop_running(&self) -> Option<RunningKeeper> {
-        let mut state = lock(&self.keeper);
+        let mut state = self.keeper.lock();
         match std::mem::take(&mut *state) {
             KeeperState::Running(running) => Some(running),
             other => {
@@ -660,11 +655,7 @@ fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
 }
 
 /// Starts a process for one request.
-fn ask_once(
-    supervisor: &Path,
-    request: &KeeperRequest,
-    id: Option<&str>,
-) -> Result<(KeeperReply, Option<OwnedFd>), Error> {
+fn ask_once(supervisor: &Path, request: &KeeperRequest, id: Option<&str>) -> Result<Answer, Error> {
     let (mut process, socket) = start_keeper(supervisor)?;
     let answer = exchange(&socket, request, None, id);
     drop(socket);
@@ -717,7 +708,7 @@ fn exchange(
     request: &KeeperRequest,
     file: Option<OwnedFd>,
     id: Option<&str>,
-) -> io::Result<Result<(KeeperReply, Option<OwnedFd>), Error>> {
+) -> io::Result<Result<Answer, Error>> {
     match post(keeper, request, file)? {
         Some(refused) => Ok(Err(refused)),
         None => receive(keeper, id),
@@ -736,7 +727,7 @@ fn post(keeper: &OwnedFd, request: &KeeperRequest, file: Option<OwnedFd>) -> io:
 }
 
 /// Waits for the answer to a request. The outer error: the keeper has ended.
-fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(KeeperReply, Option<OwnedFd>), Error>> {
+fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<Answer, Error>> {
     let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reply, descriptors): (KeeperReply, Vec<OwnedFd>) = answer;
     Ok(match reply {
@@ -796,7 +787,7 @@ fn unreadable(error: &io::Error) -> Error {
 }
 
 /// A checkpoint that was made, and whether that has sealed the mount. `None` if none was made.
-fn kept((reply, _): (KeeperReply, Option<OwnedFd>)) -> Result<Option<(Point, bool)>, Error> {
+fn kept((reply, _): Answer) -> Result<Option<(Point, bool)>, Error> {
     match reply {
         KeeperReply::Kept(point) => Ok(Some((point, false))),
         KeeperReply::Sealed(point) => Ok(Some((point, true))),
@@ -836,10 +827,6 @@ fn wait_for_end(mut process: Child, most: Duration) {
         }
         std::thread::sleep(LOOK_EVERY);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

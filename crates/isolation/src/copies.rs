@@ -5,13 +5,14 @@
 //! temporary files. [`crate::git_config`] gives back to the machine what is harmless.
 
 use crate::git_config::{MAX_BYTES, Made, NAME, stamp_of};
-use crate::paths::{open_regular, owned};
+use crate::paths::{clone_mount, open_regular};
 use nacre_protocol::confinement::PRIVATE_TMP;
 use nacre_protocol::message;
-use std::ffi::CString;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::mount::OpenTreeFlags;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -72,9 +73,7 @@ impl Copies {
     /// Those of the system calls.
     pub fn finish(self) -> io::Result<Vec<OwnedFd>> {
         let Some(directory) = self.directory else { return Ok(Vec::new()) };
-        // SAFETY: the name is static.
-        let list = owned(libc::c_long::from(unsafe { libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC) }))?;
-        let mut list = File::from(list);
+        let mut list = File::from(memfd_create(c"nacre", MemfdFlags::CLOEXEC)?);
         list.write_all(&message::encode(&self.made)?)?;
         Ok(vec![directory, list.into()])
     }
@@ -108,8 +107,5 @@ pub(crate) fn link(private: &Path, number: usize) -> PathBuf {
 pub(crate) fn clone_link(link: &Path) -> io::Result<OwnedFd> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     let opened: OwnedFd = File::options().read(true).custom_flags(flags).open(link)?.into();
-    let empty = CString::default();
-    let flags = 1 | libc::O_CLOEXEC as libc::c_uint | libc::AT_EMPTY_PATH as libc::c_uint;
-    // SAFETY: the path outlives the call.
-    owned(unsafe { libc::syscall(libc::SYS_open_tree, opened.as_raw_fd(), empty.as_ptr(), flags) })
+    clone_mount(&opened, OpenTreeFlags::empty())
 }

@@ -1,8 +1,11 @@
 //! Accesses another process of the session: its memory and its sockets.
 
+use nacre_containment::fork::{fork, wait};
+use nacre_containment::proc_table;
 use nacre_protocol::socket;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
 const MAX_BYTES: usize = 128;
@@ -12,9 +15,9 @@ const MAX_BYTES: usize = 128;
 /// # Errors
 /// The thread has ended.
 pub fn process_of(thread: i32) -> io::Result<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-    line.and_then(|text| text.trim().parse().ok()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    let status = proc_table::read_file(format!("/proc/{thread}/status"))?;
+    let process = proc_table::numbers(&status, "Tgid:").first().and_then(|pid| i32::try_from(*pid).ok());
+    process.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
 /// Copies a part of another process's memory, at most 128 bytes.
@@ -38,16 +41,8 @@ pub fn read_memory(process: i32, address: u64, length: usize) -> io::Result<Vec<
 /// # Errors
 /// Those of the two calls.
 pub fn take_socket(process: i32, number: i32) -> io::Result<OwnedFd> {
-    // SAFETY: numbers only; each result is a new descriptor or -1.
-    unsafe {
-        let pidfd = libc::syscall(libc::SYS_pidfd_open, process, 0);
-        if pidfd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let pidfd = OwnedFd::from_raw_fd(pidfd as i32);
-        let copy = libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), number, 0);
-        if copy < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(copy as i32)) }
-    }
+    let pidfd = pidfd_open(Pid::from_raw(process).ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
+    Ok(pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?)
 }
 
 /// Checks whether the memory and sockets of another process can be accessed. Security modules and the filters of
@@ -57,7 +52,7 @@ pub fn take_socket(process: i32, number: i32) -> io::Result<OwnedFd> {
 /// The call that failed.
 pub fn try_out(user_namespace: bool, dumpable: bool) -> io::Result<()> {
     let (ours, theirs) = socket::pair()?;
-    let (target, _) = nacre_containment::fork::fork(0, None)?;
+    let (target, _) = fork(0, None)?;
     if target == 0 {
         drop(ours);
         let _ = nix::sys::prctl::set_dumpable(dumpable);
@@ -70,18 +65,18 @@ pub fn try_out(user_namespace: bool, dumpable: bool) -> io::Result<()> {
     let number = theirs.as_raw_fd();
     drop(theirs);
     let _ = socket::receive(ours.as_fd(), &mut [0; 1]);
-    let (helper, _) = nacre_containment::fork::fork(0, None)?;
+    let (helper, _) = fork(0, None)?;
     if helper == 0 {
         let byte = 0u8;
         let helped = read_memory(target, (&raw const byte) as u64, 1).and_then(|_| take_socket(target, number));
         std::process::exit(helped.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EPERM), |_| 0));
     }
-    let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(helper), None);
+    let helped = wait(helper);
     drop(ours);
-    let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(target), None);
-    match status {
-        Ok(nix::sys::wait::WaitStatus::Exited(_, 0)) => Ok(()),
-        Ok(nix::sys::wait::WaitStatus::Exited(_, errno)) => Err(io::Error::from_raw_os_error(errno)),
-        _ => Err(io::ErrorKind::Other.into()),
+    wait(target);
+    match helped {
+        Some(0) => Ok(()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno)),
+        None => Err(io::ErrorKind::Other.into()),
     }
 }

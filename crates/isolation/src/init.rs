@@ -4,7 +4,8 @@ use nacre_protocol::socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// The processes that guard the namespace, opened before entering it: inside, they have no pids.
 pub struct Guards {
@@ -16,13 +17,7 @@ impl Guards {
     /// Watches these processes. A process that cannot be watched is dead: any kernel that can create a view has
     /// pidfds.
     pub fn watch(pids: &[i32]) -> Self {
-        let open = |pid: &i32| {
-            // SAFETY: numbers only; a non-negative result is a new descriptor without an owner.
-            unsafe {
-                let fd = libc::syscall(libc::SYS_pidfd_open, *pid, 0);
-                (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
-            }
-        };
+        let open = |pid: &i32| pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok();
         Self { pidfds: pids.iter().filter_map(open).collect() }
     }
 }
@@ -64,11 +59,10 @@ pub fn run(mut guards: Guards, control: OwnedFd) -> ! {
 /// Reaps every ended child. True if no child is left.
 fn reap() -> bool {
     loop {
-        // SAFETY: no status is stored.
-        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
-            0 => return false,
-            pid if pid < 0 => return true,
-            _ => {}
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) => return false,
+            Err(_) => return true,
+            Ok(Some(_)) => {}
         }
     }
 }

@@ -13,6 +13,7 @@
 
 pub mod broker;
 pub mod caches;
+mod child;
 pub mod confined;
 mod copies;
 pub mod decide;

@@ -7,14 +7,13 @@
 //! So the supervisor gets to know at once, and covers the name again. A detached mount changes the table of the session's namespace,
 //! which poll(2) reports. inotify(7) reports what was moved, and what appears where something is missing.
 
+use crate::child;
 use crate::copies;
 use crate::mounts;
-use crate::namespaces::{Handles, await_message};
+use crate::namespaces::Handles;
 use crate::paths::{Found, open_path};
 use crate::view::{Access, Step, view};
-use nacre_containment::fork::fork;
 use nacre_protocol::confinement::{Confinement, PRIVATE_TMP};
-use nacre_protocol::socket;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -24,7 +23,7 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -86,10 +85,7 @@ impl Masks {
         // Before the look, which sees all that comes earlier.
         self.expect_changes();
         let seen = self.changes.as_ref().map_or(0, pending);
-        let (ours, theirs) = socket::pair()?;
-        let (child, _) = fork(0, None)?;
-        if child == 0 {
-            drop(ours);
+        let report = child::report(|| {
             let renewed = handles.enter().and_then(|()| {
                 let cover = |mask: &Mask| match self.cover(mask, handles) {
                     // What is missing, or has just been removed, is reported when it is there again.
@@ -98,22 +94,10 @@ impl Masks {
                 };
                 self.masks.iter().try_for_each(cover)
             });
-            let report = renewed.map_or_else(|error| error.to_string(), |()| "=".to_string());
-            let _ = socket::send(theirs.as_fd(), report.as_bytes(), &[]);
-            // SAFETY: exits without running destructors, which belong to the parent.
-            unsafe { libc::_exit(0) };
-        }
-        drop(theirs);
-        let mut buffer = [0; 1024];
-        let received = await_message(&ours).and_then(|()| socket::receive(ours.as_fd(), &mut buffer));
-        // SAFETY: this process's own child, which has not been reaped. It has done everything, or must not go on.
-        unsafe { libc::kill(child, libc::SIGKILL) };
-        if received.is_ok() {
-            let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-        }
-        let text = String::from_utf8_lossy(buffer.get(..received?).unwrap_or_default()).into_owned();
-        if text != "=" {
-            return Err(io::Error::other(text));
+            renewed.map_or_else(|error| error.to_string(), |()| "=".to_string())
+        })?;
+        if report.as_deref() != Some("=") {
+            return Err(io::Error::other(report.unwrap_or_default()));
         }
         // Not before: until then, the host waits with commands.
         if let Some(changes) = self.changes.as_ref().filter(|_| seen > 0) {
@@ -212,10 +196,7 @@ fn reports<'a>(watched: impl Iterator<Item = PollFd<'a>>) -> bool {
 
 /// How many bytes of events wait.
 fn pending(changes: &Inotify) -> usize {
-    let mut bytes: libc::c_int = 0;
-    // SAFETY: the call writes a number.
-    let done = unsafe { libc::ioctl(changes.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut bytes) };
-    if done == 0 { usize::try_from(bytes).unwrap_or(0) } else { 0 }
+    rustix::io::ioctl_fionread(changes.as_fd()).map_or(0, |bytes| bytes as usize)
 }
 
 /// What kind of file is not covered at a place. `None` if a mount is there.

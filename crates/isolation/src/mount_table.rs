@@ -1,36 +1,13 @@
-//! The mounts of a namespace, as in `/proc/self/mountinfo`, and the other names that they give a path.
+//! The mounts of a namespace, and the other names that they give a path.
 //!
 //! A file can be reached through several mounts: a bind mount shows a part of a file system again, and a device can be mounted
 //! twice. What a rule closes at one name must be closed at the others. Only the table is read here, no path is looked up: one
 //! that does not respond would block this thread.
 
-use crate::paths::Device;
+use nacre_containment::mount_table::{self, Mounted};
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::ffi::OsStringExt;
+use std::io;
 use std::path::{Path, PathBuf};
-
-/// Maximum bytes of a table.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
-
-/// A mount.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mounted {
-    /// Its number.
-    pub id: u64,
-    /// The number of the mount that it is in.
-    pub parent: u64,
-    /// Its file system.
-    pub device: Device,
-    /// The path of its root in its file system.
-    pub root: PathBuf,
-    /// Where it is mounted.
-    pub place: PathBuf,
-    /// Whether the mount is read-only.
-    pub is_read_only: bool,
-}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -40,31 +17,9 @@ impl MountTable {
     /// Reads the table of this process's namespace.
     ///
     /// # Errors
-    /// Those of the system calls; `InvalidData` for a line of another format, or too many lines.
+    /// As for [`mount_table::read`].
     pub fn of_this_process() -> io::Result<Self> {
-        Self::read(File::open("/proc/self/mountinfo")?)
-    }
-
-    /// Reads a table.
-    ///
-    /// # Errors
-    /// As for [`MountTable::of_this_process`].
-    pub fn read(file: File) -> io::Result<Self> {
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 == MAX_BYTES {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines
-            .map(|line| mounted(line).ok_or_else(|| io::ErrorKind::InvalidData.into()))
-            .collect::<io::Result<_>>()
-            .map(Self)
-    }
-
-    /// The mounts, in their order.
-    pub fn mounts(&self) -> &[Mounted] {
-        &self.0
+        mount_table::of_this_process().map(Self)
     }
 
     /// Paths, and all their other names. `paths` have no links.
@@ -154,37 +109,13 @@ fn joined(path: &Path, part: &Path) -> PathBuf {
     if part.as_os_str().is_empty() { path.to_path_buf() } else { path.join(part) }
 }
 
-fn mounted(line: &[u8]) -> Option<Mounted> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let mut number = || str::from_utf8(words.next()?).ok()?.parse().ok();
-    let (id, parent) = (number()?, number()?);
-    let (major, minor) = str::from_utf8(words.next()?).ok()?.split_once(':')?;
-    let device = (major.parse().ok()?, minor.parse().ok()?);
-    let (root, place) = (unescaped(words.next()?), unescaped(words.next()?));
-    let is_read_only = words.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
-    Some(Mounted { id, parent, device, root, place, is_read_only })
-}
-
-/// Decodes the octal escapes of mountinfo (`\040` for a blank).
-fn unescaped(word: &[u8]) -> PathBuf {
-    let mut plain = Vec::new();
-    let mut rest = word;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| *first == b'\\').and_then(|digits| str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        plain.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[3..] } else { after };
-    }
-    OsString::from_vec(plain).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A table with lines `id parent device root place`.
     fn table(lines: &[&str]) -> MountTable {
-        let line = |line: &&str| mounted(format!("{line} rw,relatime - ext4 /dev/x rw").as_bytes()).unwrap();
+        let line = |line: &&str| mount_table::parse(format!("{line} rw,relatime - ext4 /dev/x rw").as_bytes()).unwrap();
         MountTable(lines.iter().map(line).collect())
     }
 

@@ -5,14 +5,16 @@
 
 use crate::copies::Copies;
 use crate::network;
-use crate::paths::{Device, Found, open_path, owned};
+use crate::paths::{Device, Found, clone_mount, open_path};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
 use nacre_protocol::confinement::{Confinement, PRIVATE_TMP, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount};
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -21,77 +23,41 @@ use std::path::{Path, PathBuf};
 /// open.
 pub(crate) const STAGE: &str = "/proc";
 
-const CLONE_TREE: libc::c_uint = 1;
-const TREE_CLOEXEC: libc::c_uint = libc::O_CLOEXEC as libc::c_uint;
-const RECURSIVE: libc::c_uint = 0x8000;
-const READ_ONLY: u64 = 1;
-const FROM_EMPTY_PATH: libc::c_uint = 0x4;
-const TO_EMPTY_PATH: libc::c_uint = 0x40;
-
 /// Adds the failed step to an error.
 pub(crate) fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Error {
     let text = format!("cannot {doing} {}", path.display());
     move |error| io::Error::new(error.kind(), format!("{text}: {error}"))
 }
 
-fn done(result: libc::c_long) -> io::Result<()> {
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
 /// Copies the mounts at and below a path, without attaching them.
 pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
-    open_tree(path, RECURSIVE)
+    clone_mount(&open_path(path)?, OpenTreeFlags::AT_RECURSIVE)
 }
 
 /// Copies the mount at a path, without those below it.
 pub(crate) fn clone_one(path: &Path) -> io::Result<OwnedFd> {
-    open_tree(path, 0)
+    clone_mount(&open_path(path)?, OpenTreeFlags::empty())
 }
 
-fn open_tree(path: &Path, flags: libc::c_uint) -> io::Result<OwnedFd> {
-    let opened = open_path(path)?;
-    let flags = flags | CLONE_TREE | TREE_CLOEXEC | libc::AT_EMPTY_PATH as libc::c_uint;
-    // SAFETY: the empty path is static.
-    owned(unsafe { libc::syscall(libc::SYS_open_tree, opened.as_raw_fd(), c"".as_ptr(), flags) })
-}
-
-#[repr(C)]
-struct MountAttributes {
-    set: u64,
-    clear: u64,
-    propagation: u64,
-    userns: u64,
-}
-
-/// Makes a mount read-only, including everything below it if `flags` has RECURSIVE.
-fn read_only(directory: i32, path: &CString, flags: libc::c_uint) -> io::Result<()> {
-    let attributes = MountAttributes { set: READ_ONLY, clear: 0, propagation: 0, userns: 0 };
-    // SAFETY: the structure has the kernel's layout, and it and the path outlive the call.
-    done(unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            directory,
-            path.as_ptr(),
-            flags,
-            &raw const attributes,
-            size_of::<MountAttributes>(),
-        )
-    })
+/// Makes a mount read-only, including everything below it if `flags` has AT_RECURSIVE.
+fn read_only(directory: BorrowedFd<'_>, path: &Path, flags: libc::c_int) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let set = libc::mount_attr { attr_set: libc::MOUNT_ATTR_RDONLY, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    let (number, size) = (directory.as_raw_fd(), size_of::<libc::mount_attr>());
+    // SAFETY: the structure and the path outlive the call.
+    let done = unsafe { libc::syscall(libc::SYS_mount_setattr, number, path.as_ptr(), flags, &raw const set, size) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Makes an unattached copy read-only.
 pub(crate) fn read_only_tree(tree: &OwnedFd) -> io::Result<()> {
-    read_only(tree.as_raw_fd(), &CString::from(c""), RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint)
+    read_only(tree.as_fd(), Path::new(""), libc::AT_RECURSIVE | libc::AT_EMPTY_PATH)
 }
 
 /// Attaches a copy at a path.
 pub(crate) fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
-    let target = open_path(target)?;
-    let flags = FROM_EMPTY_PATH | TO_EMPTY_PATH;
-    // SAFETY: the empty paths are static.
-    done(unsafe {
-        libc::syscall(libc::SYS_move_mount, tree.as_raw_fd(), c"".as_ptr(), target.as_raw_fd(), c"".as_ptr(), flags)
-    })
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, "", open_path(target)?, "", flags)?)
 }
 
 /// Everything taken from the machine, opened before the first mount covers it.
@@ -194,7 +160,7 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
             bind_into_root(root, path, source)?;
         }
     } else if view.access == Access::Read {
-        read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
+        read_only(CWD, root, libc::AT_RECURSIVE).map_err(at(root, "protect"))?;
     }
     let mut copies = Copies::default();
     for (step, source) in view.steps.iter().zip(&sources.trees) {
@@ -202,14 +168,14 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         take(step, source.as_ref(), &sources.devices, root, &mut copies)?;
     }
     for step in view.steps.iter().filter(|step| matches!(step, Step::Frame(_) | Step::Shelf(_))) {
-        read_only(libc::AT_FDCWD, &c_path(&inside(root, step.place()))?, 0).map_err(at(step.place(), "protect"))?;
+        read_only(CWD, &inside(root, step.place()), 0).map_err(at(step.place(), "protect"))?;
     }
     // What a mount shows is the caller's, and gets no directories.
     if !confinement.filesystem.as_ref().is_some_and(|rules| rules.covers(&confinement.cwd)) {
         make_directory(&inside(root, &confinement.cwd));
     }
     if view.only.is_some() {
-        read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
+        read_only(CWD, root, 0).map_err(at(root, "protect"))?;
         change_root(root)?;
     }
     resolver.iter().try_for_each(name_resolver)?;
@@ -360,7 +326,7 @@ fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     let shared = target.join(SHARED_MEMORY.trim_start_matches("/dev/"));
     make_directory(&shared);
     tmpfs(&shared, "mode=1777")?;
-    read_only(libc::AT_FDCWD, &c_path(target)?, 0)
+    read_only(CWD, target, 0)
 }
 
 /// Covers an existing file. A file that has appeared since the sources were opened cannot be covered: an error.
@@ -380,8 +346,4 @@ fn change_root(root: &Path) -> io::Result<()> {
     nix::unistd::pivot_root(".", ".")?;
     umount2(".", MntFlags::MNT_DETACH)?;
     std::env::set_current_dir("/")
-}
-
-fn c_path(path: &Path) -> io::Result<CString> {
-    Ok(CString::new(path.as_os_str().as_bytes())?)
 }

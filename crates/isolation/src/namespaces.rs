@@ -7,12 +7,11 @@
 
 use crate::init::{self, Guards};
 use crate::{mounts, network};
-use nacre_containment::fork::fork;
-use nacre_protocol::confinement::Network;
-use nacre_protocol::confinement::{Confinement, Namespaces};
+use nacre_containment::fork::{fork, kill, wait};
+use nacre_protocol::confinement::{Confinement, Namespaces, Network};
 use nacre_protocol::socket;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
+use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -99,12 +98,11 @@ pub fn create(
             handles.control = Some(ours);
         }
         Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-            // SAFETY: this process's own child, which has not been reaped.
-            unsafe { libc::kill(child, libc::SIGKILL) };
+            kill(child);
         }
         _ => {
             drop(ours);
-            let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
+            wait(child);
         }
     }
     made.map(Some)
@@ -140,15 +138,9 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
 
 /// Waits until a message or the end of the child is there to be received.
 pub(crate) fn await_message(ours: &OwnedFd) -> io::Result<()> {
-    let end = Instant::now() + SETUP;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        match poll(&mut [PollFd::new(ours.as_fd(), PollFlags::POLLIN)], timeout) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "a path of the isolation does not respond")),
-            Err(Errno::EINTR) => {}
-            outcome => return Ok(outcome.map(|_| ())?),
-        }
+    match socket::await_events(ours.as_fd(), PollFlags::POLLIN, Instant::now() + SETUP)? {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::TimedOut, "a path of the isolation does not respond")),
     }
 }
 
@@ -202,22 +194,17 @@ fn map_user(child: i32) -> io::Result<()> {
 impl Handles {
     /// Enters all namespaces. A pid namespace only applies to the next child.
     pub fn enter(&self) -> io::Result<()> {
-        for (namespace, flag) in &self.entries {
-            // SAFETY: a descriptor and a number.
-            if unsafe { libc::setns(namespace.as_raw_fd(), *flag) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
-        }
-        Ok(())
+        self.enter_each(!0)
     }
 
     /// Enters the mount namespace alone. The user namespace has been entered before.
     pub(crate) fn enter_mounts(&self) -> io::Result<()> {
-        for (namespace, flag) in self.entries.iter().filter(|(_, flag)| *flag == libc::CLONE_NEWNS) {
-            // SAFETY: a descriptor and a number.
-            if unsafe { libc::setns(namespace.as_raw_fd(), *flag) } != 0 {
-                return Err(io::Error::last_os_error());
-            }
+        self.enter_each(libc::CLONE_NEWNS)
+    }
+
+    fn enter_each(&self, wanted: libc::c_int) -> io::Result<()> {
+        for (namespace, flag) in self.entries.iter().filter(|(_, flag)| flag & wanted != 0) {
+            setns(namespace, CloneFlags::from_bits_retain(*flag))?;
         }
         Ok(())
     }
@@ -245,7 +232,7 @@ impl Handles {
         drop(theirs);
         let mut message = [0; 5];
         let received = socket::receive(ours.as_fd(), &mut message);
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(middle), None);
+        wait(middle);
         let [a, b, c, d, placed] = message;
         match i32::from_ne_bytes([a, b, c, d]) {
             pid if received? == message.len() && pid > 0 => Ok((pid, placed != 0)),
@@ -283,9 +270,8 @@ pub fn try_out(kinds: Namespaces) -> Result<(), String> {
     };
     let made = create(&confinement, None, &[std::process::id() as i32], None).map_err(|error| error.to_string())?;
     if let Some(init) = made.as_ref().and_then(|handles| handles.init) {
-        // SAFETY: this process's own child, which has not been reaped.
-        unsafe { libc::kill(init, libc::SIGKILL) };
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(init), None);
+        kill(init);
+        wait(init);
     }
     Ok(())
 }

@@ -4,11 +4,11 @@
 //! No mount can cover what is not there yet. So the host looks from time to time, and reports what is new.
 
 use crate::project::{self, is_placeholder};
+use nacre_containment::lock::Lock;
 use nacre_protocol::confinement::ProjectFiles;
 use nacre_protocol::host_programs::{HostProgram, IN_PROJECT, WhileMissing};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 /// Maximum paths that are reported at once.
 pub const MAX_REPORTED: usize = 100;
@@ -16,13 +16,13 @@ pub const MAX_REPORTED: usize = 100;
 /// What a session knows of its projects.
 pub struct Newcomers {
     roots: Vec<PathBuf>,
-    known: Mutex<BTreeSet<PathBuf>>,
+    known: Lock<BTreeSet<PathBuf>>,
 }
 
 impl Newcomers {
     /// For the projects of a session; `None` if there are none.
     pub fn of(project: &ProjectFiles) -> Option<Self> {
-        let known = Mutex::new(project.known.iter().cloned().collect());
+        let known = Lock::new(project.known.iter().cloned().collect());
         (!project.roots.is_empty()).then(|| Self { roots: project.roots.clone(), known })
     }
 
@@ -30,7 +30,7 @@ impl Newcomers {
     /// directories do not respond.
     pub fn appeared(&self) -> Vec<PathBuf> {
         let found = look(&self.roots);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let new: Vec<PathBuf> = found.difference(&known).take(MAX_REPORTED).cloned().collect();
         known.retain(|path| found.contains(path));
         known.extend(new.iter().cloned());

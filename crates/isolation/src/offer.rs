@@ -29,38 +29,22 @@ pub struct Offer {
 
 /// Probes everything in short-lived children. Call it from a single-threaded process.
 pub fn probe() -> Offer {
-    let mut refused = None;
-    for user in [false, true] {
-        let base = Namespaces { user, ipc: true, network: false, processes: false };
-        match namespaces::try_out(base) {
-            Ok(()) => {
-                let broker = has_broker(user);
-                return Offer {
-                    needs_user: user,
-                    mounts: Ok(()),
-                    processes: namespaces::try_out(Namespaces { processes: true, ..base }),
-                    network: namespaces::try_out(Namespaces { network: true, ..base }),
-                    landlock: landlock::version(),
-                    seccomp: has_seccomp(),
-                    redirects: broker.clone().and_then(|()| broker::can_redirect()),
-                    broker,
-                    reads_undumpable: reads_undumpable(),
-                };
-            }
-            Err(reason) => refused = Some(reason),
-        }
-    }
-    let reason = refused.unwrap_or_default();
+    let kinds = |user| Namespaces { user, ipc: true, network: false, processes: false };
+    let alone = namespaces::try_out(kinds(false));
+    let needs_user = alone.is_err();
+    let mounts = alone.or_else(|_| namespaces::try_out(kinds(true)));
+    let with = |kinds| mounts.clone().and_then(|()| namespaces::try_out(kinds));
+    let broker = has_broker(needs_user && mounts.is_ok());
     Offer {
-        needs_user: true,
-        mounts: Err(reason.clone()),
-        processes: Err(reason.clone()),
-        network: Err(reason.clone()),
+        needs_user,
+        processes: with(Namespaces { processes: true, ..kinds(needs_user) }),
+        network: with(Namespaces { network: true, ..kinds(needs_user) }),
         landlock: landlock::version(),
         seccomp: has_seccomp(),
-        broker: has_broker(false),
-        redirects: Err(reason),
+        redirects: mounts.clone().and(broker.clone()).and_then(|()| broker::can_redirect()),
+        broker,
         reads_undumpable: reads_undumpable(),
+        mounts,
     }
 }
 

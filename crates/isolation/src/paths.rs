@@ -1,11 +1,11 @@
 //! Opens the paths of rules. A process that controls a directory can replace part of a path with a link at any time.
 
-use nix::sys::stat::fstat;
-use std::ffi::{CStr, CString};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, openat, openat2, statx};
+use rustix::mount::{OpenTreeFlags, open_tree};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -27,36 +27,24 @@ pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
 }
 
 fn open_at_once(path: &Path) -> io::Result<OwnedFd> {
-    let name = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: all zeroes is a valid `open_how`.
-    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
-    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
-    how.resolve = libc::RESOLVE_NO_SYMLINKS;
-    // SAFETY: the name and the structure outlive the call.
-    owned(unsafe {
-        libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, name.as_ptr(), &raw const how, size_of::<libc::open_how>())
-    })
+    Ok(openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// The same with one call for each name. A link is opened itself, and refused: nothing can be opened below it.
 fn open_step_by_step(path: &Path) -> io::Result<OwnedFd> {
-    let mut at = open_name(None, if path.is_absolute() { c"/" } else { c"." })?;
+    let mut at = open_name(CWD, OsStr::new(if path.is_absolute() { "/" } else { "." }))?;
     for component in path.components() {
         if let Component::Normal(_) | Component::ParentDir = component {
-            let name = CString::new(component.as_os_str().as_bytes())?;
-            at = open_name(Some(&at), &name)?;
+            at = open_name(at.as_fd(), component.as_os_str())?;
         }
     }
     Ok(at)
 }
 
-fn open_name(directory: Option<&OwnedFd>, name: &CStr) -> io::Result<OwnedFd> {
-    let directory = directory.map_or(libc::AT_FDCWD, AsRawFd::as_raw_fd);
-    let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: the name outlives the call.
-    let opened = owned(libc::c_long::from(unsafe { libc::openat(directory, name.as_ptr(), flags) }))?;
-    match fstat(&opened)?.st_mode & libc::S_IFMT {
-        libc::S_IFLNK => Err(io::Error::from_raw_os_error(libc::ELOOP)),
+fn open_name(directory: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+    let opened = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&opened)?.st_mode) {
+        FileType::Symlink => Err(io::Error::from_raw_os_error(libc::ELOOP)),
         _ => Ok(opened),
     }
 }
@@ -68,13 +56,10 @@ pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// The descriptor that a system call has created.
-pub fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has just created the descriptor; nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(result as i32) })
+/// Copies the mount of what is open, without attaching it.
+pub fn clone_mount(opened: &OwnedFd, flags: OpenTreeFlags) -> io::Result<OwnedFd> {
+    let clone = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(open_tree(opened, "", flags | clone)?)
 }
 
 /// The number of a file system: major and minor.
@@ -92,14 +77,7 @@ impl Found {
     /// # Errors
     /// Those of statx(2).
     pub fn of(file: &OwnedFd) -> io::Result<Self> {
-        // SAFETY: all zeroes is a valid `statx`.
-        let mut found: libc::statx = unsafe { std::mem::zeroed() };
-        let mask = libc::STATX_BASIC_STATS | libc::STATX_MNT_ID;
-        // SAFETY: the empty path is static, and the structure outlives the call.
-        let done = unsafe { libc::statx(file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH, mask, &raw mut found) };
-        if done != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID)?;
         Ok(Self { mount: found.stx_mnt_id, device: (found.stx_dev_major, found.stx_dev_minor) })
     }
 }
@@ -124,7 +102,9 @@ mod tests {
         let paths = proc.map(Path::new).map(Path::to_path_buf).into_iter();
         for path in paths.chain(own.into_iter().chain(other).map(|name| root.join(name))) {
             let seen = [open_at_once(&path), open_step_by_step(&path)].map(|opened| match opened {
-                Ok(file) => fstat(&file).map(|found| (found.st_dev, found.st_ino)).map_err(|error| error as i32),
+                Ok(file) => {
+                    fstat(&file).map(|found| (found.st_dev, found.st_ino)).map_err(|error| error.raw_os_error())
+                }
                 Err(error) => Err(error.raw_os_error().unwrap()),
             });
             // A link on the way is seen as what it is, or as what has nothing below it.

@@ -4,17 +4,16 @@
 //! copied, not decided again. This happens in a copy of the session's namespace, where no program sees it, and whatever
 //! fails there changes nothing. Only then the old mounts are detached and the new ones attached.
 
-use crate::mount_table::{MountTable, Mounted};
+use crate::child;
 use crate::mounts::{self, STAGE};
-use crate::namespaces::{Handles, await_message};
+use crate::namespaces::Handles;
 use crate::paths::{Device, Found, open_path};
-use nacre_containment::fork::fork;
-use nacre_protocol::socket;
+use nacre_containment::mount_table::{self, Mounted};
 use nix::mount::{MntFlags, umount2};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Why a mount was not replaced.
@@ -26,38 +25,19 @@ pub enum Problem {
     Broken,
 }
 
-/// Longest text of a problem.
-const MESSAGE_BYTES: usize = 1024;
-
 /// Replaces the mounts of a file system, in the namespaces of a session, by those of `workspace`, in a short-lived child.
 ///
 /// # Errors
 /// See [`Problem`].
 pub fn remount(handles: &Handles, workspace: &OwnedFd, old: Device) -> Result<(), Problem> {
-    let (ours, theirs) = socket::pair().map_err(Problem::Unchanged)?;
-    let (child, _) = fork(0, None).map_err(Problem::Unchanged)?;
-    if child == 0 {
-        drop(ours);
-        let report = match assemble(handles, workspace, old) {
-            Err(error) => format!("={error}"),
-            Ok(assembled) => match assembled.iter().try_for_each(|(place, tree)| replace(place, tree)) {
-                Ok(()) => "=".into(),
-                Err(_) => String::new(),
-            },
-        };
-        let _ = socket::send(theirs.as_fd(), report.as_bytes(), &[]);
-        // SAFETY: exits without running destructors, which belong to the parent.
-        unsafe { libc::_exit(0) };
-    }
-    drop(theirs);
-    let mut buffer = [0; MESSAGE_BYTES];
-    let received = await_message(&ours).and_then(|()| socket::receive(ours.as_fd(), &mut buffer));
-    // SAFETY: this process's own child, which has not been reaped. It has done everything, or must not go on.
-    unsafe { libc::kill(child, libc::SIGKILL) };
-    if received.is_ok() {
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
-    }
-    let text = received.ok().and_then(|length| buffer.get(..length)).map(String::from_utf8_lossy);
+    let report = child::report(|| match assemble(handles, workspace, old) {
+        Err(error) => format!("={error}"),
+        Ok(assembled) => match assembled.iter().try_for_each(|(place, tree)| replace(place, tree)) {
+            Ok(()) => "=".into(),
+            Err(_) => String::new(),
+        },
+    });
+    let text = report.map_err(Problem::Unchanged)?;
     match text.as_deref().and_then(|text| text.strip_prefix('=')) {
         Some("") => Ok(()),
         Some(problem) => Err(Problem::Unchanged(io::Error::other(problem.to_string()))),
@@ -72,7 +52,7 @@ fn assemble(handles: &Handles, workspace: &OwnedFd, old: Device) -> io::Result<V
     let own = File::open("/proc/self")?;
     handles.enter()?;
     let listed = nix::fcntl::openat(own, "mountinfo", nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
-    let mounted = kept(MountTable::read(listed.into())?.mounts(), old);
+    let mounted = kept(&mount_table::read(listed.into())?, old);
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
     let stage = Path::new(STAGE);
     mounts::attach(workspace, stage)?;

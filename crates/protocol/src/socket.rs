@@ -1,6 +1,8 @@
 //! Sequenced-packet sockets: connected pairs, and messages with descriptors (unix(7), `SCM_RIGHTS`).
 
 use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixCredentials, recvmsg,
     sendmsg, setsockopt, socketpair, sockopt,
@@ -9,6 +11,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFl
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::time::Instant;
 
 /// Maximum descriptors in one message.
 pub const MAX_DESCRIPTORS: usize = 8;
@@ -16,6 +19,20 @@ pub const MAX_DESCRIPTORS: usize = 8;
 /// Creates a connected pair; both ends are blocking and close on exec.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
+}
+
+/// Waits for one of these events, or the end of the other side. False once the time is over.
+///
+/// # Errors
+/// Those of poll(2), except that a signal does not end the wait.
+pub fn await_events(descriptor: BorrowedFd<'_>, events: PollFlags, end: Instant) -> io::Result<bool> {
+    loop {
+        let left = PollTimeout::try_from(end.saturating_duration_since(Instant::now())).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(descriptor, events)], left) {
+            Err(Errno::EINTR) => {}
+            ready => return Ok(ready? > 0),
+        }
+    }
 }
 
 /// Sends one message with descriptors.

@@ -1,7 +1,7 @@
 //! Removes the caches that tools have kept for projects, when these do not need them any more.
 
+use nacre_containment::file_tree::remove_forced;
 use nacre_isolation::caches::unneeded;
-use nacre_workspace::removal;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub fn sweep(root: &Path) {
     let directory = directory.into();
     for place in places {
         if let Some(name) = place.directory.file_name() {
-            let _ = removal::remove(&directory, name.as_bytes());
+            let _ = remove_forced(&directory, name.as_bytes());
         }
     }
 }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixture::{Session, is_running, process, spawn_child};
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
+use crate::testing::{Session, is_running, process, spawn_child};
 use nacre_protocol::supervisor::Asked;
 
 /// Handles waiting orders as the event loop does.

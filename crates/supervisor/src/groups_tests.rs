@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixture::spawn_sleeper;
-use crate::own_process::{group_name, in_own_process};
+use crate::testing::own_process::{group_name, in_own_process};
+use crate::testing::spawn_sleeper;
 use nacre_containment::signal;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs;

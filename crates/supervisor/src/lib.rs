@@ -100,6 +100,4 @@ pub fn main() {
 }
 
 #[cfg(test)]
-mod fixture;
-#[cfg(test)]
-mod own_process;
+mod testing;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::fixture::{Session, Started, is_running, process};
-use crate::own_process::{in_own_process, until, without_descriptors};
 use crate::reap::reap;
+use crate::testing::own_process::{in_own_process, until, without_descriptors};
+use crate::testing::{Session, Started, is_running, process};
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::{Asked, Report, Role};
 use std::time::Instant;

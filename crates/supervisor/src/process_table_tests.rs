@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixture::{Session, is_running, process, spawn_child, spawn_sleeper};
-use crate::own_process::{in_own_process, until, without_descriptors};
+use crate::testing::own_process::{in_own_process, until, without_descriptors};
+use crate::testing::{Session, is_running, process, spawn_child, spawn_sleeper};
 use nacre_protocol::standing::RunAs;
 use nacre_protocol::supervisor::{Asked, Report};
 use std::path::Path;

@@ -1,5 +1,5 @@
-use crate::fixture::{Session, is_running, process};
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
+use crate::testing::{Session, is_running, process};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_protocol::supervisor::Asked;

@@ -5,6 +5,7 @@ use crate::process_table::{ProcessTable, Reaped};
 use crate::spawn::child_pid;
 use nacre_containment::pid::Pid;
 use nacre_protocol::supervisor::Report;
+use rustix::process::{WaitOptions, waitpid};
 
 /// The end of a child: exit code or signal number.
 pub struct Ended {
@@ -103,16 +104,10 @@ pub fn collect_any() -> Result<Option<Ended>, Childless> {
     peek().map(|child| child.and_then(collect))
 }
 
-/// Not with nix: it has no names for signals from 32 up, and would reap such a child without identifying it.
 fn collect(child: i32) -> Option<Ended> {
-    let mut status = 0;
-    // SAFETY: waitpid stores an int through the pointer.
-    let reaped = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
-    (reaped > 0).then(|| Ended {
-        pid: child_pid(reaped),
-        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
-        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
-    })
+    let (pid, status) = waitpid(rustix::process::Pid::from_raw(child), WaitOptions::NOHANG).ok()??;
+    let pid = child_pid(pid.as_raw_nonzero().get());
+    Some(Ended { pid, code: status.exit_status(), signal: status.terminating_signal() })
 }
 
 #[cfg(test)]

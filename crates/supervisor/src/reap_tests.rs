@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixture::{Session, process, spawn_child};
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
+use crate::testing::{Session, process, spawn_child};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_protocol::supervisor::Asked;

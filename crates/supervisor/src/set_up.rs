@@ -5,7 +5,7 @@
 
 use crate::enter::programs;
 use nacre_containment::ladder::UNKILLABLE;
-use nacre_containment::{proc_table, signal};
+use nacre_containment::signal::kill_descendants;
 use nacre_isolation::privileges;
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
@@ -94,27 +94,11 @@ fn perform(directory: &Path, mut log: File) -> io::Result<Option<i32>> {
         tell.send(None)
     });
     let end = ends.recv().ok().flatten();
-    if end.is_none() {
-        kill_children();
-    }
-    Ok(end.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))))
-}
-
-/// Kills until none is left: the children of a killed process become children of this one.
-fn kill_children() {
     let give_up = Instant::now() + UNKILLABLE;
-    while Instant::now() < give_up {
-        let own = std::process::id().cast_signed();
-        let all = proc_table::scan().unwrap_or_default();
-        let left: Vec<_> = all.iter().filter(|process| process.parent == own && process.is_running()).collect();
-        if left.is_empty() {
-            return;
-        }
-        for process in left {
-            let _ = signal::send_to(process.identity, libc::SIGKILL);
-        }
+    while end.is_none() && kill_descendants() && Instant::now() < give_up {
         thread::sleep(PAUSE);
     }
+    Ok(end.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))))
 }
 
 fn last(file: &Path) -> io::Result<Vec<u8>> {

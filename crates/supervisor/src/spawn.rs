@@ -5,12 +5,12 @@
 //! are reported before that, and nothing of the command runs before the job can be found.
 
 use crate::standing::Standing;
-use nacre_containment::{cgroup::Group, oom::Rank, pid::Pid};
+use nacre_containment::{cgroup::Group, fork, oom::Rank, pid::Pid};
 use nacre_isolation::confined::Confined;
 use nacre_protocol::message;
+use nacre_protocol::socket::await_events;
 use nacre_protocol::supervisor::StartStep;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -18,6 +18,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Why a program could not start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,7 +66,7 @@ impl Failure {
 
 /// How long a child may take until it runs the program. It takes a millisecond, unless a path does not respond: a network
 /// file system whose server is down, for example.
-const SETUP: u16 = 5000;
+const SETUP: Duration = Duration::from_secs(5);
 
 /// Maximum characters of the details in a child's report, which a pipe must take in one piece.
 const LONGEST_DETAIL: usize = 500;
@@ -194,7 +195,7 @@ impl Plan<'_> {
         }
         drop(report);
         let child = child_pid(child);
-        if !is_readable(&report_read, SETUP) {
+        if !await_events(report_read.as_fd(), PollFlags::POLLIN, Instant::now() + SETUP).unwrap_or(true) {
             // The ordinary reaping collects it: it may not die at once.
             let _ = nacre_containment::signal::send_to_child(child, libc::SIGKILL);
             return Err(Failure::unresponsive());
@@ -235,7 +236,7 @@ impl Plan<'_> {
                 let list = libc::openat(group, c"cgroup.procs".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
                 ensure(list >= 0 && libc::write(list, c"0".as_ptr().cast(), 1) == 1, StartStep::Group)?;
             }
-            self.standing.take().map_err(Failure::last)?;
+            self.standing.take().map_err(|(step, error)| Failure::new(step, &error))?;
             if matches!(self.tie, Tie::Shell | Tie::Dependent) {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
@@ -312,18 +313,7 @@ unsafe fn write(descriptor: i32, bytes: &[u8]) -> bool {
 
 /// Waits for the end of a child that exits by itself or was killed.
 fn reap(child: Pid) {
-    let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child.raw()), None);
-}
-
-/// Waits until a pipe has bytes or its end, at most this many milliseconds.
-fn is_readable(pipe: &OwnedFd, milliseconds: u16) -> bool {
-    let mut descriptors = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
-    loop {
-        match poll(&mut descriptors, PollTimeout::from(milliseconds)) {
-            Err(Errno::EINTR) => {}
-            outcome => return outcome != Ok(0),
-        }
-    }
+    let _ = fork::wait(child.raw());
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
@@ -338,7 +328,7 @@ fn aside(descriptor: impl AsFd) -> io::Result<OwnedFd> {
 }
 
 /// The reason of the last failed system call.
-pub fn errno() -> i32 {
+fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap_or(0)
 }
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::fixture::{null, read_line};
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
+use crate::testing::{null, read_line};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_protocol::standing::{ResourceLimits, RunAs};
 use nix::sys::signal::Signal;

@@ -43,15 +43,16 @@ impl<'a> Standing<'a> {
     /// Applies it to this process, irrevocably. System calls only, so that it can be used between fork and exec.
     ///
     /// # Errors
-    /// The step that failed; `errno` has the reason.
-    pub fn take(&self) -> Result<(), StartStep> {
-        let set = |resource, value: Option<u64>| value.is_none_or(|value| setrlimit(resource, value, value).is_ok());
+    /// The step that failed, and the reason.
+    pub fn take(&self) -> Result<(), (StartStep, io::Error)> {
         let ResourceLimits { open_files, processes } = self.limits;
-        if !(set(Resource::RLIMIT_NOFILE, open_files) && set(Resource::RLIMIT_NPROC, processes)) {
-            return Err(StartStep::Limits);
+        for (resource, value) in [(Resource::RLIMIT_NOFILE, open_files), (Resource::RLIMIT_NPROC, processes)] {
+            let set = value.map_or(Ok(()), |value| setrlimit(resource, value, value));
+            set.map_err(|errno| (StartStep::Limits, errno.into()))?;
         }
         let Some(user) = self.user else { return Ok(()) };
         // No set-user-ID program may restore any privilege.
-        privileges::become_user(user).and_then(|()| privileges::no_new_privileges()).map_err(|_| StartStep::User)
+        let become_user = privileges::become_user(user).and_then(|()| privileges::no_new_privileges());
+        become_user.map_err(|error| (StartStep::User, error))
     }
 }

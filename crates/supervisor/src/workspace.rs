@@ -3,7 +3,7 @@
 use crate::process_setup::{self, Setting};
 use nacre_protocol::workspace::{self as protocol, KeeperReply, KeeperRequest};
 use nacre_protocol::{message, socket};
-use nacre_workspace::keeper::Keeper;
+use nacre_workspace::keeper::{Answer, Keeper};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,12 +41,7 @@ pub fn run(host: i32) -> ! {
 }
 
 /// Opens the workspace. A thread answers what comes from the other socket.
-fn open(
-    keeper: &mut Keeper,
-    request: KeeperRequest,
-    file: Option<OwnedFd>,
-    is_leaving: &dyn Fn() -> bool,
-) -> (KeeperReply, Option<OwnedFd>) {
+fn open(keeper: &mut Keeper, request: KeeperRequest, file: Option<OwnedFd>, is_leaving: &dyn Fn() -> bool) -> Answer {
     let opened = keeper.answer(request, file, is_leaving);
     let sharer = match keeper.sharer() {
         Ok(sharer) => sharer,

@@ -369,25 +369,32 @@ impl Sides<'_> {
         if !is_regular(&now) || !is_regular(&before) || now.st_size != before.st_size {
             return Ok(false);
         }
-        let size = now.st_size as u64;
-        let length = usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK));
-        let (mut left, mut right) = (vec![0; length], vec![0; length]);
-        let mut at = 0;
-        while at < size {
-            (self.interrupt)()?;
-            let next = [next_data(&a, at)?, next_data(&b, at)?];
-            let Some(data) = next.into_iter().flatten().min() else { return Ok(true) };
-            let (had, has) = (fill(&a, &mut left, data)?, fill(&b, &mut right, data)?);
-            if left[..had] != right[..has] {
-                return Ok(false);
-            }
-            if had < length {
-                return Ok(true);
-            }
-            at = data + had as u64;
-        }
-        Ok(true)
+        is_same_content(&a, &b, now.st_size as u64, self.interrupt)
     }
+}
+
+/// Whether two files of this size have the same content. Where both have a hole, nothing is read.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn is_same_content(a: &OwnedFd, b: &OwnedFd, size: u64, interrupt: &dyn Fn() -> Result<()>) -> Result<bool> {
+    let length = usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK));
+    let (mut left, mut right) = (vec![0; length], vec![0; length]);
+    let mut at = 0;
+    while at < size {
+        interrupt()?;
+        let next = [next_data(a, at)?, next_data(b, at)?];
+        let Some(data) = next.into_iter().flatten().min() else { return Ok(true) };
+        let (had, has) = (fill(a, &mut left, data)?, fill(b, &mut right, data)?);
+        if left[..had] != right[..has] {
+            return Ok(false);
+        }
+        if had < length {
+            return Ok(true);
+        }
+        at = data + had as u64;
+    }
+    Ok(true)
 }
 
 /// Whether a real entry was created at this moment or later.

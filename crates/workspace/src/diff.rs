@@ -17,10 +17,11 @@ mod version;
 
 use crate::Tree;
 use crate::failure::{Failure, errno_of, shown, while_doing};
+use crate::tree::split;
+use crate::walk::Walk;
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::WorkspaceChange;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 pub use version::MAX_FILE_BYTES;
 use version::Version;
 
@@ -41,11 +42,11 @@ pub fn write(
     out: impl Write,
 ) -> Result<(), Failure> {
     let mut out = Limited { out, left: max_bytes, max_bytes };
-    let (mut merged, mut base) = (Side::new(merged), Side::new(base));
+    let (merged, base) = (Walk::new(merged), Walk::new(base));
     let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
     for WorkspaceChange { path, .. } in changes.iter().filter(|change| !is_refused(&change.path)) {
         interrupt().map_err(while_doing("write the patch"))?;
-        let (before, now) = (base.version(path)?, merged.version(path)?);
+        let (before, now) = (version(&base, path)?, version(&merged, path)?);
         let path = Path { reason: counted.reason(path, false), ..Path::new(path) };
         match (before, now) {
             (Some(before), Some(now)) if before.is_link() == now.is_link() => {
@@ -62,31 +63,11 @@ pub fn write(
     out.flush().map_err(|error| out.failure(&error))
 }
 
-/// One of the two directories.
-struct Side<'a> {
-    tree: &'a Tree,
-    /// The last directory that was opened: the next path is often in it, too.
-    last: Option<(Vec<u8>, Option<OwnedFd>)>,
-}
-
-impl<'a> Side<'a> {
-    fn new(tree: &'a Tree) -> Self {
-        Self { tree, last: None }
-    }
-
-    /// The file or link at a path.
-    fn version(&mut self, path: &[u8]) -> Result<Option<Version>, Failure> {
-        let split = path.iter().rposition(|byte| *byte == b'/');
-        let (parent, name) = split.map_or((&b""[..], path), |at| (&path[..at], &path[at + 1..]));
-        if self.last.as_ref().is_none_or(|(last, _)| last != parent) {
-            let opened = self.tree.directory(parent).map_err(while_doing(reading(path)))?;
-            self.last = Some((parent.to_vec(), opened));
-        }
-        match &self.last {
-            Some((_, Some(directory))) => Version::load(directory, name, path),
-            _ => Ok(None),
-        }
-    }
+/// The file or link at a path.
+fn version(side: &Walk<'_>, path: &[u8]) -> Result<Option<Version>, Failure> {
+    let (parent, name) = split(path);
+    let directory = side.directory(parent).map_err(while_doing(reading(path)))?;
+    directory.map_or(Ok(None), |directory| Version::load(&directory, name, path))
 }
 
 fn reading(path: &[u8]) -> String {

@@ -12,6 +12,7 @@ use crate::layers::{self, Number};
 use crate::overlay::{self, Mount, Mounter};
 use crate::store::Store;
 use crate::tree::{Tree, open_directory};
+use nacre_containment::file_tree::unless;
 use nacre_protocol::message;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::{Errno, Result};
@@ -92,11 +93,8 @@ impl Branch {
         }
         let name = format!("fork-{}", LAST.replace(LAST.get() + 1)).into_bytes();
         let directory = open_directory(store.directory(), b".")?;
-        match mkdirat(&directory, &name[..], Mode::RWXU) {
-            // A keeper of a named workspace that was killed has left it.
-            Err(Errno::EXIST) => {}
-            made => made?,
-        }
+        // A keeper of a named workspace that was killed has left it.
+        unless(&[Errno::EXIST], mkdirat(&directory, &name[..], Mode::RWXU))?;
         let mut branch = Self { mount: None, store: directory, name };
         let mount = branch.mount.insert(overlay::attach_memory(&branch.store, &branch.name, Some(BYTES))?);
         let place = store.layers().place();

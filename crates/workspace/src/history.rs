@@ -1,17 +1,18 @@
 //! The present layers of a workspace, and its checkpoints: the layers of earlier moments, each with a text about the
 //! sandbox at that moment, which only the host understands.
 
+use crate::changes::is_same_content;
 use crate::failure::{Failure, errno_of};
 use crate::layers::{Stack, own_or_shared};
 use crate::tree::{names, open_file, status};
 use crate::{sealed, state};
 use nacre_protocol::workspace::Point;
-use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, linkat, openat, unlinkat};
 use rustix::io::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Seek;
 use std::os::fd::OwnedFd;
 
 /// The file of a named workspace.
@@ -22,8 +23,6 @@ const TEXT: &[u8] = b"text-";
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum bytes of the texts of all automatic checkpoints together, except that the newest one is always kept.
 const MAX_STEP_TEXTS: u64 = 64 * 1024 * 1024;
-/// Bytes of texts that are compared at once.
-const PART: usize = 64 * 1024;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +71,7 @@ impl History {
     /// # Errors
     /// Those of the system calls; the earlier one stays.
     pub fn write(&self, store: &OwnedFd) -> Result<()> {
-        sealed::write(store, NAME, self, MAX_BYTES)
+        sealed::write(store, NAME, self, MAX_BYTES, false)
     }
 
     /// The checkpoint with a number that is not automatic.
@@ -180,23 +179,10 @@ pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd, earlier: Option<u
     })
 }
 
-fn is_same_text(place: &OwnedFd, name: &[u8], text: &OwnedFd) -> std::io::Result<bool> {
-    let (mut old, mut new) = (File::from(open_file(place, name)?), File::from(text.try_clone()?));
-    if old.metadata()?.len() != new.metadata()?.len() {
-        return Ok(false);
-    }
-    new.rewind()?;
-    let (mut a, mut b) = (vec![0; PART], vec![0; PART]);
-    loop {
-        let length = new.read(&mut b)?;
-        if length == 0 {
-            return Ok(true);
-        }
-        old.read_exact(&mut a[..length])?;
-        if a[..length] != b[..length] {
-            return Ok(false);
-        }
-    }
+fn is_same_text(place: &OwnedFd, name: &[u8], text: &OwnedFd) -> Result<bool> {
+    let old = open_file(place, name)?;
+    let (size, other) = (fstat(&old)?.st_size, fstat(text)?.st_size);
+    Ok(size == other && is_same_content(&old, text, size as u64, &|| Ok(()))?)
 }
 
 /// Opens the text of a checkpoint.

@@ -1,21 +1,19 @@
 //! The journal of a commit: what it is about to do, on disk, so that it can be completed after a crash.
 
-use crate::failure::{Trouble, at, errno_of};
+use crate::failure::{Trouble, at};
 use crate::known::{Notes, Staged};
 use crate::sealed;
-use crate::staging::{self, Staging, write_all};
+use crate::staging::{self, Staging};
 use crate::steps::{Place, Reason, Step, is_conflict};
-use crate::tree::{Tree, open_file, status};
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, syncfs, unlinkat};
-use rustix::io::{Errno, Result};
+use crate::tree::{Tree, status};
+use nacre_containment::file_tree;
+use rustix::fs::{AtFlags, fstat, syncfs, unlinkat};
+use rustix::io::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::os::fd::OwnedFd;
 
 const NAME: &str = "journal";
-const NEW_NAME: &str = "journal.new";
 /// Maximum bytes of a journal: some millions of steps.
 const MAX_BYTES: u64 = 1 << 30;
 
@@ -60,13 +58,7 @@ impl Journal {
     /// # Errors
     /// Those of the system calls; [`sealed::FOREIGN`]; `EBADMSG` for a file that is damaged.
     pub fn read(store: &OwnedFd) -> Result<Option<Self>> {
-        if !exists(store)? {
-            return Ok(None);
-        }
-        let mut bytes = Vec::new();
-        let read = File::from(open_file(store, NAME.as_bytes())?).take(MAX_BYTES).read_to_end(&mut bytes);
-        read.map_err(|error| errno_of(&error))?;
-        sealed::unseal(&bytes).map(Some)
+        sealed::read(store, NAME, MAX_BYTES)
     }
 
     /// Writes it, in the place of an earlier one.
@@ -74,18 +66,7 @@ impl Journal {
     /// # Errors
     /// Those of the system calls; `EFBIG` for more steps than a journal can have.
     pub fn write(&self, store: &OwnedFd) -> Result<()> {
-        let bytes = sealed::seal(self)?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(Errno::FBIG);
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(store, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?;
-        write_all(&file, &bytes)?;
-        if self.sync {
-            fsync(&file)?;
-        }
-        renameat(store, NEW_NAME, store, NAME)?;
-        if self.sync { fsync(store) } else { Ok(()) }
+        sealed::write(store, NAME, self, MAX_BYTES, self.sync)
     }
 
     /// Does or undoes all steps. They may have been done before. The inner error: the path at which another program is in
@@ -191,6 +172,5 @@ pub fn complete(
 
 /// The device and inode of a directory.
 pub fn identity(directory: &OwnedFd) -> Result<(u64, u64)> {
-    let found = fstat(directory)?;
-    Ok((found.st_dev, found.st_ino))
+    Ok(file_tree::identity(&fstat(directory)?))
 }

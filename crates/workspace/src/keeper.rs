@@ -15,8 +15,9 @@ use crate::selection::Selection;
 use crate::store::{Store, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
+use nacre_containment::lock::Lock;
 use nacre_protocol::message;
-use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage};
+use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage, WorkspaceChange};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -26,10 +27,13 @@ use std::io::{BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// See [`Sides::interrupt`].
 type Interrupt<'a> = dyn Fn() -> rustix::io::Result<()> + 'a;
+
+/// A reply, and a descriptor that goes with it.
+pub type Answer = (KeeperReply, Option<OwnedFd>);
 
 /// What a comparison does when it fails.
 const COMPARE: &str = "compare the workspace with the real directory";
@@ -54,11 +58,7 @@ struct Open {
 }
 
 /// The mount that sessions use.
-type Shared = Arc<Mutex<Mount>>;
-
-fn locked(mount: &Shared) -> MutexGuard<'_, Mount> {
-    mount.lock().unwrap_or_else(PoisonError::into_inner)
-}
+type Shared = Arc<Lock<Mount>>;
 
 /// Hands out copies of the mount.
 pub struct Sharer {
@@ -69,14 +69,14 @@ pub struct Sharer {
 
 impl Sharer {
     /// Answers [`KeeperRequest::Share`].
-    pub fn answer(&self) -> (KeeperReply, Option<OwnedFd>) {
+    pub fn answer(&self) -> Answer {
         let copied = match fstat(&self.base) {
             // A session could not mount it there.
             Ok(found) if found.st_nlink == 0 => Err(Failure::System(
                 Errno::NOENT,
                 format!("use the workspace: its directory {} was deleted", self.path),
             )),
-            _ => overlay::copy(locked(&self.mount).root()).map_err(while_doing("copy the mount of the workspace")),
+            _ => overlay::copy(self.mount.lock().root()).map_err(while_doing("copy the mount of the workspace")),
         };
         match copied {
             Ok(copy) => (KeeperReply::Done, Some(copy)),
@@ -88,12 +88,7 @@ impl Sharer {
 impl Keeper {
     /// Answers a request. `is_leaving` says whether the host has ended, waits for the end of the keeper, or has stopped a
     /// comparison: a commit that has changed nothing yet is cancelled then.
-    pub fn answer(
-        &mut self,
-        request: KeeperRequest,
-        file: Option<OwnedFd>,
-        is_leaving: &dyn Fn() -> bool,
-    ) -> (KeeperReply, Option<OwnedFd>) {
+    pub fn answer(&mut self, request: KeeperRequest, file: Option<OwnedFd>, is_leaving: &dyn Fn() -> bool) -> Answer {
         let answer = match (request, &mut self.0) {
             (KeeperRequest::List { stores }, _) => named::list(&as_path(stores))
                 .and_then(|found| listed(&found))
@@ -132,7 +127,7 @@ impl Keeper {
         let _ = open.complete();
         let Open { mount, checkpoints, mut store, is_named, .. } = open;
         // What is mounted would be in the way of the removal. The thread that shares the mount may still hold it.
-        locked(&mount).detach();
+        mount.lock().detach();
         drop(checkpoints);
         store.layers().settle();
         if !is_named {
@@ -157,9 +152,12 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
     let real = opening::open_real(&path)?;
     // What fails is noticed when the store is created.
     let _ = stores.sweep(&real);
-    match (id, storage) {
-        (Some(_), Storage::Memory { .. }) => Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into())),
-        (Some(id), Storage::Disk) => {
+    if id.is_some() && storage != Storage::Disk {
+        return Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into()));
+    }
+    let is_named = id.is_some();
+    let (store, unique, (opened, known, history), mount) = match id {
+        Some(id) => {
             let wanted = Wanted { stores, id: &id, unique: &unique, path: &path, base: &real, mounter };
             let named = named::open(&wanted)?;
             let mount = match attach(&real, &named.store, &named.history, mounter) {
@@ -170,26 +168,23 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
                 }
             };
             let Named { store, about, known, history, .. } = named;
-            let (base, staging) = (Tree::new(real), staging::name(about.unique.as_bytes()));
-            let (checkpoints, opened) = (Checkpoints::new(history, true), about.opened);
-            Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: true, staging, opened, known })
+            (store, about.unique, (about.opened, known, history), mount)
         }
-        (None, storage) => {
+        None => {
             let origin = fork.map(|origin| ForkOrigin::read(&origin, &real, mounter)).transpose()?;
             let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
             let begun = match origin.zip(copy) {
                 Some((origin, copy)) => go_on(origin, &copy, &mut store, &real),
                 None => begin(&store, &real),
             };
-            let mounted = begun.and_then(|(opened, known, history)| {
-                Ok((opened, known, attach(&real, &store, &history, mounter)?, history))
-            });
-            let (opened, known, mount, history) = mounted.inspect_err(|_| store.remove())?;
-            let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
-            let checkpoints = Checkpoints::new(history, false);
-            Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: false, staging, opened, known })
+            let mounted = begun.and_then(|begun| attach(&real, &store, &begun.2, mounter).map(|mount| (begun, mount)));
+            let (begun, mount) = mounted.inspect_err(|_| store.remove())?;
+            (store, unique, begun, mount)
         }
-    }
+    };
+    let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
+    let checkpoints = Checkpoints::new(history, is_named);
+    Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named, staging, opened, known })
 }
 
 /// The moment of the opening, what commits have made, and the layers.
@@ -209,7 +204,7 @@ fn go_on(mut origin: ForkOrigin, copy: &OwnedFd, store: &mut Store, real: &Owned
 /// Mounts the present layers.
 fn attach(base: &OwnedFd, store: &Store, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
     let mount = layers::mount(store.layers().place(), &history.stack, base, mounter).map_err(opening::cannot_mount)?;
-    Ok(Arc::new(Mutex::new(mount)))
+    Ok(Arc::new(Lock::new(mount)))
 }
 
 impl Open {
@@ -218,7 +213,7 @@ impl Open {
         request: KeeperRequest,
         file: Option<OwnedFd>,
         is_leaving: &dyn Fn() -> bool,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    ) -> Result<Answer, Failure> {
         // A comparison can take long, and stops when its caller has gone.
         let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
@@ -229,7 +224,9 @@ impl Open {
             | KeeperRequest::Close => Err(Failure::System(Errno::ALREADY, "open an open workspace".into())),
             KeeperRequest::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),
             KeeperRequest::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
-            KeeperRequest::Changes { paths } => Ok((KeeperReply::Done, Some(self.changes(paths, interrupt)?))),
+            KeeperRequest::Changes { paths } => {
+                Ok((KeeperReply::Done, Some(listed(&self.changes(paths, interrupt)?.1)?)))
+            }
             KeeperRequest::Diff { paths, max_bytes } => {
                 Ok((KeeperReply::Done, Some(self.diff(paths, max_bytes, interrupt)?)))
             }
@@ -262,24 +259,22 @@ impl Open {
         }
     }
 
-    fn changes(&self, paths: Option<Vec<Vec<u8>>>, interrupt: &Interrupt<'_>) -> Result<OwnedFd, Failure> {
+    /// What programs see, and how it differs.
+    fn changes(
+        &self,
+        paths: Option<Vec<Vec<u8>>>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<(Tree, Vec<WorkspaceChange>), Failure> {
         let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
         let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes = self
-            .sides(&merged, &layers, interrupt)
-            .changes(&selection)
-            .map_err(|trouble| trouble.while_doing(COMPARE))?;
-        listed(&changes)
+        let changes = self.sides(&merged, &layers, interrupt).changes(&selection);
+        let changes = changes.map_err(|trouble| trouble.while_doing(COMPARE))?;
+        Ok((merged, changes))
     }
 
     /// A patch can be large, so it is on disk.
     fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64, interrupt: &Interrupt<'_>) -> Result<OwnedFd, Failure> {
-        let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
-        let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes = self
-            .sides(&merged, &layers, interrupt)
-            .changes(&selection)
-            .map_err(|trouble| trouble.while_doing(COMPARE))?;
+        let (merged, changes) = self.changes(paths, interrupt)?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = match openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR) {
             // Layers in memory leave this directory to any file system, like an older overlay.
@@ -292,11 +287,7 @@ impl Open {
         Ok(file.into())
     }
 
-    fn commit(
-        &mut self,
-        options: commit::Options,
-        is_leaving: &dyn Fn() -> bool,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn commit(&mut self, options: commit::Options, is_leaving: &dyn Fn() -> bool) -> Result<Answer, Failure> {
         // It would be completed here in any case, but its checkpoints would stay.
         self.complete().map_err(while_doing("complete the last commit of the workspace"))?;
         // It changes marks of sealed layers.
@@ -338,11 +329,7 @@ impl Open {
         })
     }
 
-    fn discard(
-        &self,
-        paths: Option<Vec<Vec<u8>>>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn discard(&self, paths: Option<Vec<Vec<u8>>>, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
         let discarded = discard::discard(&self.sides(&merged, &layers, interrupt), paths, &self.staging);
@@ -378,7 +365,7 @@ impl Open {
         max_steps: u64,
         text: Option<OwnedFd>,
         interrupt: &Interrupt<'_>,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    ) -> Result<Answer, Failure> {
         let doing = "make a checkpoint of the workspace";
         let text = text.ok_or_else(|| Failure::System(Errno::INVAL, doing.into()))?;
         let new = New { point, text: &text, max_steps };
@@ -388,7 +375,7 @@ impl Open {
         if may_seal {
             let sealed = {
                 // Nothing gets a copy of a mount that is being replaced.
-                let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut mount = self.mount.lock();
                 let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &new, interrupt);
                 let sealed = sealed.map_err(while_doing("make the workspace writable again"))?;
                 sealed.map(|(point, new)| {
@@ -413,14 +400,14 @@ impl Open {
     }
 
     /// Begins a fork. Seals the present layer if that is possible, and copies it otherwise.
-    fn fork(&mut self, may_seal: bool, interrupt: &Interrupt<'_>) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn fork(&mut self, may_seal: bool, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
         let doing = "fork the workspace";
         let root = self.base.directory(b"").map_err(while_doing(doing))?;
         let root = root.ok_or_else(|| Failure::System(Errno::STALE, doing.into()))?;
         let identity = journal::identity(&root).map_err(while_doing(doing))?;
         let (fork, history, is_sealed) = {
             // Nothing gets a copy of a mount that is being replaced.
-            let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mount = self.mount.lock();
             let present = may_seal.then_some(&mut *mount);
             let forked = self.checkpoints.fork(&self.store, &self.base, self.mounter, present, interrupt);
             forked.map_err(while_doing(doing))?
@@ -434,17 +421,13 @@ impl Open {
         Ok((KeeperReply::Forked { fork, is_sealed }, Some(origin)))
     }
 
-    fn delete_checkpoint(&mut self, number: u64) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn delete_checkpoint(&mut self, number: u64) -> Result<Answer, Failure> {
         let deleted = self.checkpoints.delete(&self.store, number);
         let is_deleted = deleted.map_err(while_doing("delete a checkpoint of the workspace"))?;
         Ok((if is_deleted { KeeperReply::Done } else { KeeperReply::NoCheckpoint }, None))
     }
 
-    fn prepare(
-        &mut self,
-        number: Option<u64>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn prepare(&mut self, number: Option<u64>, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
         let prepared = self.checkpoints.prepare(&self.store, &self.base, self.mounter, number, interrupt);
         Ok(match prepared.map_err(while_doing("mount a checkpoint of the workspace"))? {
             Some((point, text)) => (KeeperReply::Kept(point), Some(text)),
@@ -452,16 +435,16 @@ impl Open {
         })
     }
 
-    fn switch(&mut self) -> Result<(KeeperReply, Option<OwnedFd>), Failure> {
+    fn switch(&mut self) -> Result<Answer, Failure> {
         let mount = self.checkpoints.switch(&self.store).map_err(while_doing("use the mount of a checkpoint"))?;
-        *locked(&self.mount) = mount;
+        *self.mount.lock() = mount;
         Ok((KeeperReply::Done, None))
     }
 
     /// What programs see, and the layers.
     fn trees(&self) -> rustix::io::Result<(Tree, Vec<Tree>)> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mount = locked(&self.mount);
+        let mount = self.mount.lock();
         let merged = openat(mount.root(), ".", flags, Mode::empty())?;
         Ok((Tree::new(merged), layers::trees(self.store.layers().place(), self.checkpoints.stack())?))
     }

@@ -10,9 +10,9 @@
 use crate::duplicate;
 use crate::metadata::Metadata;
 use crate::overlay::{self, Mount, Mounter};
-use crate::removal;
 use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
+use nacre_containment::file_tree::{empty, remove_forced, unless};
 use rustix::fs::{FileType, FlockOperation, Mode, flock, fstat, mkdirat};
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
@@ -110,7 +110,7 @@ impl Layers {
         mkdirat(&self.place, name(number), Mode::RWXU)?;
         let filled = open_directory(&self.place, &name(number)).and_then(|directory| fill(&directory));
         filled.map(|()| number).inspect_err(|_| {
-            let _ = removal::remove(&self.place, &name(number));
+            let _ = remove_forced(&self.place, &name(number));
         })
     }
 
@@ -176,7 +176,7 @@ impl Layers {
 /// Removes a layer, unless a fork uses it. Returns whether it has done so.
 fn remove(place: &OwnedFd, layer: Number) -> Result<bool> {
     let Some(_locked) = lock(place, layer)? else { return Ok(false) };
-    removal::remove(place, &name(layer)).map(|()| true)
+    remove_forced(place, &name(layer)).map(|()| true)
 }
 
 /// Locks a layer, so that no fork begins to use it. `None` if one uses it.
@@ -276,14 +276,11 @@ pub fn mount(place: &OwnedFd, stack: &[Number], base: &OwnedFd, mounter: Mounter
     let sealed = sealed.iter().rev().map(|layer| upper(place, *layer)).collect::<Result<Vec<_>>>()?;
     let directory = open_directory(place, &name(*live))?;
     for name in [WORK, MOUNT] {
-        match mkdirat(&directory, name, Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            made => made?,
-        }
+        unless(&[Errno::EXIST], mkdirat(&directory, name, Mode::RWXU))?;
     }
     // What the kernel keeps there says that the layers may be torn. They are not, because the machine has not restarted.
     let work = open_directory(&directory, WORK)?;
-    removal::empty(&work)?;
+    empty(&work)?;
     let upper = open_directory(&directory, UPPER)?;
     let layers = overlay::OverlayLayers {
         base: base.as_fd(),

@@ -36,7 +36,6 @@ pub mod overlay;
 pub mod probe;
 mod recovery;
 mod redirects;
-pub mod removal;
 mod sealed;
 pub mod selection;
 mod settle;

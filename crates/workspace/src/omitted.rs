@@ -1,8 +1,8 @@
 //! Entries that are never changes: what nacre has made for the duration of a call.
 
-use crate::removal;
 use crate::staging;
 use crate::tree::{names, open_directory, split};
+use nacre_containment::file_tree::remove_forced;
 use nacre_protocol::files::is_temporary;
 use rustix::fs::{AtFlags, unlinkat};
 use rustix::io::Result;
@@ -28,10 +28,7 @@ pub fn only_omitted(directory: &OwnedFd) -> Result<Option<Vec<Vec<u8>>>> {
 pub fn remove_directory(parent: &OwnedFd, name: &[u8]) -> Result<()> {
     let directory = open_directory(parent, name)?;
     for inner in only_omitted(&directory)?.unwrap_or_default() {
-        if let Some(below) = removal::remove_or_open(&directory, &inner)? {
-            removal::empty(&below)?;
-            unlinkat(&directory, &inner[..], AtFlags::REMOVEDIR)?;
-        }
+        remove_forced(&directory, &inner)?;
     }
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }

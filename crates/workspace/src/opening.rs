@@ -2,19 +2,17 @@
 
 use crate::failure::{Failure, errno_of, while_doing};
 use crate::overlay::Mounter;
+use nacre_containment::mount_table;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx};
 use rustix::io::{Errno, Result};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Maximum bytes of the list of mounts.
-const MAX_MOUNTS: u64 = 16 * 1024 * 1024;
 /// The kind of an overlay (statfs(2)).
 const OVERLAY: i64 = 0x794c_7630;
 /// Attempts to see a change time move. A tick of the clock of an older kernel takes four milliseconds at most.
@@ -76,39 +74,15 @@ pub fn born(directory: &OwnedFd) -> Option<(i64, u32)> {
 
 /// An overlay would show the empty directory beneath a mount.
 pub fn refuse_mounts_below(path: &Path) -> std::result::Result<(), Failure> {
-    let mut mounts = Vec::new();
-    let read = fs::File::open("/proc/self/mountinfo").and_then(|file| file.take(MAX_MOUNTS).read_to_end(&mut mounts));
-    read.map_err(|error| Failure::System(errno_of(&error), "read the list of mounts".into()))?;
-    match mount_points(&mounts).find(|place| place != path && place.starts_with(path)) {
+    let unread = |error: io::Error| Failure::System(errno_of(&error), "read the list of mounts".into());
+    let mounts = mount_table::of_this_process().map_err(unread)?;
+    match mounts.iter().map(|mount| &mount.place).find(|place| *place != path && place.starts_with(path)) {
         None => Ok(()),
         Some(place) => Err(Failure::Unsupported(format!(
             "a file system is mounted below it, at {}: choose a workspace without mounts",
             place.display()
         ))),
     }
-}
-
-/// The mount points of a list as in `/proc/self/mountinfo`: the fifth word of each line.
-fn mount_points(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
-    let lines = mounts.split(|byte| *byte == b'\n');
-    lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(4)).map(|word| {
-        let mut plain = Vec::new();
-        let mut left = word;
-        while let Some((first, rest)) = left.split_first() {
-            let octal = rest.get(..3).filter(|_| *first == b'\\').and_then(|digits| str::from_utf8(digits).ok());
-            match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-                Some(byte) => {
-                    plain.push(byte);
-                    left = &rest[3..];
-                }
-                None => {
-                    plain.push(*first);
-                    left = rest;
-                }
-            }
-        }
-        PathBuf::from(std::ffi::OsString::from_vec(plain))
-    })
 }
 
 /// The moment of opening, as a change time of the real directory's file system: every later change of a file there has
@@ -162,13 +136,6 @@ pub fn cannot_mount(errno: Errno) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mount_points_with_odd_names_are_read() {
-        let list = b"36 35 98:0 / /a\\040b\\134c rw - ext4 /dev/x rw\n37 35 0:5 / / rw - proc proc rw\n";
-        let points: Vec<_> = mount_points(list).collect();
-        assert_eq!(points, [PathBuf::from("/a b\\c"), PathBuf::from("/")]);
-    }
 
     #[test]
     fn only_another_directory_was_created_at_another_time() {

@@ -2,11 +2,12 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::layers;
+use crate::opening;
 use crate::store::{Store, Stores};
-use crate::tree::{file_type, names, open_directory, status};
-use crate::{opening, removal};
+use crate::tree::{file_type, names, status};
+use nacre_containment::file_tree::remove_forced;
 use nacre_protocol::workspace::{Offer, Storage};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{FileType, Mode, OFlags, RawMode, mkdirat, openat, renameat};
 use rustix::io::Result;
 use rustix::process::geteuid;
 use std::os::fd::OwnedFd;
@@ -85,12 +86,7 @@ impl ProbeDirectory {
     }
 
     fn remove(&self) {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Ok(place) = openat(&self.parent, self.name.as_bytes(), flags, Mode::empty())
-            && removal::empty(&place).is_ok()
-        {
-            let _ = unlinkat(&self.parent, self.name.as_bytes(), AtFlags::REMOVEDIR);
-        }
+        let _ = remove_forced(&self.parent, self.name.as_bytes());
     }
 }
 
@@ -101,8 +97,7 @@ fn sweep(parent: &OwnedFd, now: Duration) -> Result<()> {
         let is_own = found.st_uid == geteuid().as_raw() && file_type(&found) == FileType::Directory;
         let age = now.as_secs().saturating_sub(u64::try_from(found.st_mtime).unwrap_or(0));
         if is_own && age > MAX_AGE.as_secs() {
-            removal::empty(&open_directory(parent, name)?)?;
-            unlinkat(parent, &name[..], AtFlags::REMOVEDIR)?;
+            remove_forced(parent, name)?;
         }
     }
     Ok(())

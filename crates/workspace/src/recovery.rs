@@ -7,9 +7,9 @@ use crate::layers;
 use crate::sealed;
 use crate::settle;
 use crate::state::{self, About};
-use crate::tree::Tree;
+use crate::tree::{Tree, if_directory};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use std::os::fd::OwnedFd;
 
 /// Completes the last commit of a store, if it was interrupted. Returns whether it was.
@@ -42,13 +42,9 @@ pub fn foreign() -> Failure {
 /// The real directory of a commit. `None` if it no longer exists at its path.
 fn open_base(journal: &Journal) -> Result<Option<OwnedFd>> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match openat2(rustix::fs::CWD, &journal.path[..], flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-        base => {
-            let base = base?;
-            Ok((journal::identity(&base)? == journal.identity).then_some(base))
-        }
-    }
+    let opened = openat2(rustix::fs::CWD, &journal.path[..], flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    let Some(base) = if_directory(opened)? else { return Ok(None) };
+    Ok((journal::identity(&base)? == journal.identity).then_some(base))
 }
 
 /// Whether a store has an interrupted commit in the directory with this device and inode.

@@ -2,15 +2,14 @@
 //! replaced as a whole.
 
 use crate::failure::errno_of;
-use crate::staging::write_all;
 use crate::tree::{file_type, open_file};
 use nacre_protocol::message;
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
+use rustix::fs::{FileType, Mode, OFlags, fstat, fsync, openat, renameat};
 use rustix::io::{Errno, Result};
 use serde::{Serialize, de::DeserializeOwned};
 use sha1::{Digest, Sha1};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 /// The first line of all files, with the version of their format. Raise it with every change of what the files contain.
@@ -74,20 +73,29 @@ pub fn read<T: DeserializeOwned>(store: &OwnedFd, name: &str, max_bytes: u64) ->
     unseal(&bytes).map(Some)
 }
 
-/// Writes a file, in the place of an earlier one. The disk need not have it afterwards.
+/// Writes a file, in the place of an earlier one. With `sync`, the disk has it afterwards.
 ///
 /// # Errors
 /// Those of the system calls; the earlier file stays. `EFBIG` if it would have more than `max_bytes`.
-pub fn write<T: Serialize>(store: &OwnedFd, name: &str, content: &T, max_bytes: u64) -> Result<()> {
+pub fn write<T: Serialize>(store: &OwnedFd, name: &str, content: &T, max_bytes: u64, sync: bool) -> Result<()> {
     let bytes = seal(content)?;
-    if bytes.len() as u64 > max_bytes {
-        return Err(Errno::FBIG);
-    }
+    if bytes.len() as u64 > max_bytes { Err(Errno::FBIG) } else { replace(store, name, &bytes, sync) }
+}
+
+/// Writes a file of these bytes, in the place of an earlier one.
+///
+/// # Errors
+/// Those of the system calls; the earlier file stays.
+pub fn replace(store: &OwnedFd, name: &str, bytes: &[u8], sync: bool) -> Result<()> {
     let new = format!("{name}.new");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(store, &new, flags, Mode::RUSR | Mode::WUSR)?;
-    write_all(&file, &bytes)?;
-    renameat(store, &new, store, name)
+    let mut file = File::from(openat(store, &new, flags, Mode::RUSR | Mode::WUSR)?);
+    file.write_all(bytes).map_err(|error| errno_of(&error))?;
+    if sync {
+        fsync(&file)?;
+    }
+    renameat(store, &new, store, name)?;
+    if sync { fsync(store) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -102,8 +110,8 @@ mod tests {
         let read = |max| read::<Vec<String>>(&store, "note", max);
         assert_eq!(read(1000), Ok(None));
         let content = vec!["some".to_string(), "words".to_string()];
-        assert_eq!(write(&store, "note", &content, 30), Err(Errno::FBIG));
-        write(&store, "note", &content, 1000).unwrap();
+        assert_eq!(write(&store, "note", &content, 30, false), Err(Errno::FBIG));
+        write(&store, "note", &content, 1000, true).unwrap();
         assert_eq!(read(1000), Ok(Some(content)));
         assert_eq!(read(30), Err(Errno::BADMSG));
         let path = directory.path().join("note");

@@ -1,24 +1,19 @@
 //! A hidden directory in the root of a workspace, or of its real directory: new contents are made there and then renamed.
 
 use crate::metadata::Metadata;
-use crate::removal;
-use crate::tree::{Tree, file_type, status};
+use crate::tree::{Tree, file_type, if_directory, open_directory, status};
+use nacre_containment::file_tree::{copy_content, empty, identity, unless};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, copy_file_range, fstat, ftruncate, ioctl_ficlone, mkdirat,
-    mknodat, openat, readlinkat, seek, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, OFlags, fstat, ioctl_ficlone, mkdirat, mknodat, openat, readlinkat, symlinkat, unlinkat,
 };
-use rustix::io::{Errno, Result, read, write};
+use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// What the names of these directories begin with. They are never changes.
 const PREFIX: &[u8] = b".nacre-commit-";
 /// Maximum directories of other programs that have the name of one of a workspace.
 const MAX_TAKEN: u32 = 100;
-/// Bytes of each copy between files.
-const BLOCK: usize = 1024 * 1024;
-/// Maximum bytes that the kernel copies at a time.
-const MAX_COPY: usize = 64 * 1024 * 1024;
 
 /// Whether a path of a workspace is such a directory, or below one.
 pub fn is_staging(path: &[u8]) -> bool {
@@ -67,16 +62,12 @@ impl Staging {
     /// # Errors
     /// Those of fstat(2).
     pub fn identity(&self) -> Result<(u64, u64)> {
-        let found = fstat(&self.directory)?;
-        Ok((found.st_dev, found.st_ino))
+        Ok(identity(&fstat(&self.directory)?))
     }
 
     fn opened(root: OwnedFd, name: &[u8]) -> Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat(&root, name, flags, Mode::empty()) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
-            directory => Ok(Some(Self { root, name: name.to_vec(), directory: directory? })),
-        }
+        let directory = if_directory(open_directory(&root, name))?;
+        Ok(directory.map(|directory| Self { root, name: name.to_vec(), directory }))
     }
 
     /// The directory.
@@ -89,11 +80,8 @@ impl Staging {
     /// # Errors
     /// Those of the system calls.
     pub fn remove(self) -> Result<()> {
-        removal::empty(&self.directory)?;
-        match unlinkat(&self.root, &self.name[..], AtFlags::REMOVEDIR) {
-            Err(Errno::NOENT) => Ok(()),
-            removed => removed,
-        }
+        empty(&self.directory)?;
+        unless(&[Errno::NOENT], unlinkat(&self.root, &self.name[..], AtFlags::REMOVEDIR))
     }
 }
 
@@ -188,7 +176,8 @@ impl Source<'_> {
             Some(content) => content,
             None => crate::tree::open_file(self.directory, self.name)?,
         };
-        if file_type(&fstat(&from)?) != FileType::RegularFile {
+        let found = fstat(&from)?;
+        if file_type(&found) != FileType::RegularFile {
             return Err(Errno::STALE);
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -196,76 +185,7 @@ impl Source<'_> {
         match ioctl_ficlone(&to, &from) {
             Ok(()) => Ok(()),
             Err(Errno::NOSPC | Errno::DQUOT) => Err(Errno::NOSPC),
-            Err(_) => copy_data(&from, &to, &fstat(&from)?, self.interrupt),
+            Err(_) => copy_content(&from.into(), &to.into(), found.st_size as u64, self.interrupt),
         }
     }
-}
-
-/// Copies the content of a file. Holes stay holes.
-fn copy_data(from: &OwnedFd, to: &OwnedFd, found: &Stat, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
-    let end = found.st_size as u64;
-    ftruncate(to, end)?;
-    let mut at = 0;
-    while at < end {
-        let data = match seek(from, SeekFrom::Data(at)) {
-            // Only a hole follows.
-            Err(Errno::NXIO) => break,
-            Err(Errno::INVAL) => at,
-            data => data?,
-        };
-        let until = seek(from, SeekFrom::Hole(data)).unwrap_or(end).min(end);
-        copy_range(from, to, data, until, interrupt)?;
-        at = until.max(data + 1);
-    }
-    Ok(())
-}
-
-fn copy_range(from: &OwnedFd, to: &OwnedFd, mut at: u64, end: u64, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
-    while at < end {
-        interrupt()?;
-        let (mut read_at, mut write_at) = (at, at);
-        let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(MAX_COPY);
-        match copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length) {
-            Ok(0) => return Ok(()),
-            Ok(copied) => at += copied as u64,
-            Err(Errno::INTR) => {}
-            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return copy_by_hand(from, to, at, end, interrupt);
-            }
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
-}
-
-fn copy_by_hand(from: &OwnedFd, to: &OwnedFd, at: u64, end: u64, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
-    seek(from, SeekFrom::Start(at))?;
-    seek(to, SeekFrom::Start(at))?;
-    let mut buffer = vec![0; BLOCK];
-    let mut left = end - at;
-    while left > 0 {
-        interrupt()?;
-        let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let length = match read(from, &mut buffer[..wanted]) {
-            Ok(0) => return Ok(()),
-            Err(Errno::INTR) => continue,
-            length => length?,
-        };
-        write_all(to, &buffer[..length])?;
-        left -= length as u64;
-    }
-    Ok(())
-}
-
-/// Writes all bytes.
-pub fn write_all(file: impl AsFd, mut bytes: &[u8]) -> Result<()> {
-    while !bytes.is_empty() {
-        match write(&file, bytes) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(length) => bytes = &bytes[length..],
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
 }

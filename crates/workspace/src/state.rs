@@ -5,7 +5,8 @@ use crate::known::Known;
 use crate::overlay::Mounter;
 use crate::sealed;
 use crate::tree::open_file;
-use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
+use nacre_containment::job::meta::boot_id;
+use rustix::fs::{AtFlags, fsync, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -19,9 +20,7 @@ const OPEN: &str = "open";
 const MAX_ABOUT_BYTES: u64 = 64 * 1024;
 /// Maximum bytes of the file with what commits have made.
 const MAX_KNOWN_BYTES: u64 = 1 << 30;
-/// Identifies the time between two starts of the machine.
-const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
-/// Maximum bytes of such an id.
+/// Maximum bytes of the id of a boot.
 const MAX_BOOT_ID_BYTES: u64 = 64;
 
 /// What never changes in a named workspace.
@@ -49,7 +48,7 @@ impl About {
     /// # Errors
     /// Those of the system calls.
     pub fn write(&self, store: &OwnedFd) -> Result<()> {
-        sealed::write(store, ABOUT, self, MAX_ABOUT_BYTES)
+        sealed::write(store, ABOUT, self, MAX_ABOUT_BYTES, false)
     }
 
     /// Reads it. `None` if the store has none.
@@ -74,7 +73,7 @@ impl About {
 /// # Errors
 /// Those of the system calls.
 pub fn write_known(store: &OwnedFd, known: &Known) -> Result<()> {
-    sealed::write(store, KNOWN, known, MAX_KNOWN_BYTES)
+    sealed::write(store, KNOWN, known, MAX_KNOWN_BYTES, false)
 }
 
 /// Reads what commits have made.
@@ -109,13 +108,7 @@ pub fn expected<T>(read: Result<Option<T>>, name: &str) -> std::result::Result<T
 /// # Errors
 /// Those of the system calls.
 pub fn mark_open(store: &OwnedFd) -> Result<()> {
-    let new = format!("{OPEN}.new");
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(store, &new, flags, Mode::RUSR | Mode::WUSR)?;
-    crate::staging::write_all(&file, &boot_id()?)?;
-    fsync(&file)?;
-    renameat(store, &new, store, OPEN)?;
-    fsync(store)
+    sealed::replace(store, OPEN, boot()?.as_bytes(), true)
 }
 
 /// Notes that the layers are closed. The disk has them.
@@ -134,16 +127,15 @@ pub fn mark_closed(store: &OwnedFd) -> Result<()> {
 pub fn is_torn(store: &OwnedFd) -> Result<bool> {
     match open_file(store, OPEN.as_bytes()) {
         Err(Errno::NOENT) => Ok(false),
-        file => Ok(read_id(File::from(file?))? != boot_id()?),
+        file => {
+            let mut id = Vec::new();
+            let read = File::from(file?).take(MAX_BOOT_ID_BYTES).read_to_end(&mut id);
+            read.map_err(|error| errno_of(&error))?;
+            Ok(id != boot()?.as_bytes())
+        }
     }
 }
 
-fn boot_id() -> Result<Vec<u8>> {
-    read_id(File::open(BOOT_ID).map_err(|error| errno_of(&error))?)
-}
-
-fn read_id(file: File) -> Result<Vec<u8>> {
-    let mut id = Vec::new();
-    file.take(MAX_BOOT_ID_BYTES).read_to_end(&mut id).map_err(|error| errno_of(&error))?;
-    Ok(id)
+fn boot() -> Result<&'static str> {
+    boot_id().map_err(|error| errno_of(&error))
 }

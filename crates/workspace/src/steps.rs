@@ -7,7 +7,8 @@
 use crate::metadata::Metadata;
 use crate::omitted;
 use crate::stamp::Stamp;
-use crate::tree::{Tree, file_type, names, open_directory, split, status};
+use crate::tree::{Tree, file_type, if_directory, names, open_directory, split, status};
+use nacre_containment::file_tree::unless;
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, Stat, mkdirat, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -189,10 +190,8 @@ impl Place<'_> {
 
     /// Moves what was taken away to its place, unless something has been created there.
     fn bring_back(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<()> {
-        match rename_new(self.staging, old_name(number).as_bytes(), directory, name) {
-            Err(Errno::NOENT | Errno::EXIST) => Ok(()),
-            moved => moved,
-        }
+        let moved = rename_new(self.staging, old_name(number).as_bytes(), directory, name);
+        unless(&[Errno::NOENT, Errno::EXIST], moved)
     }
 
     /// Removes a directory, and what is omitted from the changes of a workspace in it.
@@ -207,22 +206,13 @@ impl Place<'_> {
         if first != Some(NOT_EMPTY) {
             return Ok(first);
         }
-        let below = match open_directory(directory, name) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(REPLACED)),
-            below => below?,
-        };
+        let Some(below) = if_directory(open_directory(directory, name))? else { return Ok(Some(REPLACED)) };
         let Some(omitted) = omitted::only_omitted(&below)? else { return Ok(first) };
         let aside = old_name(number);
-        match mkdirat(self.staging, &aside, Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            made => made?,
-        }
+        unless(&[Errno::EXIST], mkdirat(self.staging, &aside, Mode::RWXU))?;
         let aside = open_directory(self.staging, aside.as_bytes())?;
         for inner in &omitted {
-            match renameat(&below, &inner[..], &aside, &inner[..]) {
-                Err(Errno::NOENT) => {}
-                moved => moved?,
-            }
+            unless(&[Errno::NOENT], renameat(&below, &inner[..], &aside, &inner[..]))?;
         }
         let last = remove()?;
         if last.is_some() {
@@ -232,19 +222,12 @@ impl Place<'_> {
     }
 
     fn bring_back_omitted(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<()> {
-        let aside = match open_directory(self.staging, old_name(number).as_bytes()) {
-            Err(Errno::NOENT) => return Ok(()),
-            aside => aside?,
-        };
-        let target = match open_directory(directory, name) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
-            target => target?,
+        let aside = if_directory(open_directory(self.staging, old_name(number).as_bytes()))?;
+        let (Some(aside), Some(target)) = (aside, if_directory(open_directory(directory, name))?) else {
+            return Ok(());
         };
         for inner in names(&aside)? {
-            match rename_new(&aside, &inner, &target, &inner) {
-                Err(Errno::NOENT | Errno::EXIST) => {}
-                moved => moved?,
-            }
+            unless(&[Errno::NOENT, Errno::EXIST], rename_new(&aside, &inner, &target, &inner))?;
         }
         Ok(())
     }

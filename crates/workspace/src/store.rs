@@ -6,6 +6,7 @@ use crate::layers::{self, Layers, Number};
 use crate::overlay::{self, Mount};
 use crate::sweep::{self, Abandoned};
 use crate::tree::open_directory;
+use nacre_containment::file_tree::unless;
 use nacre_protocol::workspace::Storage;
 use rustix::fs::{Mode, fstatfs, mkdir, mkdirat};
 use rustix::io::{Errno, Result};
@@ -36,10 +37,7 @@ impl Stores<'_> {
     /// # Errors
     /// Those of the system calls.
     pub fn open(&self) -> Result<OwnedFd> {
-        match mkdir(self.path, Mode::RWXU) {
-            Err(Errno::EXIST) => {}
-            made => made?,
-        }
+        unless(&[Errno::EXIST], mkdir(self.path, Mode::RWXU))?;
         open_directory(rustix::fs::CWD, self.path.as_os_str().as_bytes())
     }
 

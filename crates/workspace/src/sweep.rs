@@ -8,8 +8,8 @@ use crate::history::History;
 use crate::journal;
 use crate::layers::{self, Layers};
 use crate::recovery;
-use crate::removal;
 use crate::tree::{names, open_directory};
+use nacre_containment::file_tree::{empty, remove_forced};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
@@ -147,9 +147,9 @@ pub fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd, lock: OwnedFd)
         }
     }
     for inner in names(directory)?.iter().filter(|inner| *inner != LOCK.as_bytes()) {
-        removal::remove(directory, inner)?;
+        remove_forced(directory, inner)?;
     }
-    removal::empty(directory)?;
+    empty(directory)?;
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 

@@ -115,7 +115,7 @@ impl Workspace {
         let _ = rustix::fs::mkdirat(&live_directory, "work", rustix::fs::Mode::RWXU);
         let sealed: Vec<_> = sealed.iter().rev().map(|number| of(*number, "upper")).collect();
         let (upper, work) = (of(*live, "upper"), of(*live, "work"));
-        crate::removal::empty(&work).unwrap();
+        nacre_containment::file_tree::empty(&work).unwrap();
         let sealed = sealed.iter().map(AsFd::as_fd).collect();
         let layers = OverlayLayers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
         overlay::attach(&parent, b"real", &layers, self.mounter).unwrap().keep()

@@ -1,6 +1,7 @@
 //! A directory tree that is reached through a descriptor, without following links.
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat, openat, openat2, statat};
+use nacre_containment::file_tree;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -68,14 +69,7 @@ pub fn if_directory(opened: Result<OwnedFd>) -> Result<Option<OwnedFd>> {
 
 /// The names in a directory, in the order of their bytes.
 pub fn names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(directory)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.to_vec());
-        }
-    }
+    let mut names = file_tree::names(directory)?;
     names.sort_unstable();
     Ok(names)
 }
@@ -141,14 +135,6 @@ pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 pub fn own_path(entry: &OwnedFd) -> CString {
     use std::os::fd::AsRawFd;
     CString::new(format!("/proc/self/fd/{}", entry.as_raw_fd())).unwrap_or_default()
-}
-
-/// The path by which the kernel reaches an entry of an open directory, for calls that take no descriptor.
-pub fn reachable(directory: impl AsFd, name: &[u8]) -> CString {
-    use std::os::fd::AsRawFd;
-    let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
-    path.extend_from_slice(name);
-    CString::new(path).unwrap_or_default()
 }
 
 /// The kind of an entry.

@@ -6,9 +6,10 @@
 //!
 //! A removal holds the lock of the root instead, so that a reader never takes it for the job.
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -34,7 +35,7 @@ pub fn take(directory: &Path) -> io::Result<Option<File>> {
 /// # Errors
 /// Those of flock(2).
 pub fn try_lock(directory: &File) -> io::Result<bool> {
-    flock(directory, libc::LOCK_EX)
+    lock(directory, FlockOperation::NonBlockingLockExclusive)
 }
 
 /// Takes a shared lock, or makes an exclusive one shared; false when another process holds the exclusive lock.
@@ -42,12 +43,12 @@ pub fn try_lock(directory: &File) -> io::Result<bool> {
 /// # Errors
 /// Those of flock(2).
 pub fn try_share(directory: &File) -> io::Result<bool> {
-    flock(directory, libc::LOCK_SH)
+    lock(directory, FlockOperation::NonBlockingLockShared)
 }
 
 /// Releases the lock for every process that shares it: a child that another thread is just forking shares it too.
 pub fn release(directory: &File) {
-    let _ = flock(directory, libc::LOCK_UN);
+    let _ = flock(directory, FlockOperation::NonBlockingUnlock);
 }
 
 /// True while another process holds the lock. Callers take a shared lock for a moment, so they never see each other as
@@ -63,14 +64,10 @@ pub fn is_held(directory: &File) -> io::Result<bool> {
     Ok(!taken)
 }
 
-fn flock(file: &File, kind: i32) -> io::Result<bool> {
-    // SAFETY: a plain call on an open descriptor.
-    if unsafe { libc::flock(file.as_raw_fd(), kind | libc::LOCK_NB) } == 0 {
-        return Ok(true);
-    }
-    match io::Error::last_os_error() {
-        error if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        error => Err(error),
+fn lock(directory: &File, operation: FlockOperation) -> io::Result<bool> {
+    match flock(directory, operation) {
+        Err(Errno::AGAIN) => Ok(false),
+        locked => Ok(locked.map(|()| true)?),
     }
 }
 

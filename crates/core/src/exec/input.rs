@@ -1,6 +1,7 @@
 //! Standard input of a command.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use nacre_containment::lock::Lock;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// A chunk of streamed standard input.
@@ -23,33 +24,29 @@ pub enum Input {
 
 /// The sending end of a streamed input. Copies share it: a command and the process that it becomes have the same input.
 #[derive(Clone)]
-pub struct InputWriter(Arc<Mutex<Option<mpsc::UnboundedSender<Chunk>>>>);
+pub struct InputWriter(Arc<Lock<Option<mpsc::UnboundedSender<Chunk>>>>);
 
 impl InputWriter {
     /// Opens a streamed input. Returns both ends.
     pub fn open() -> (Self, Input) {
         let (sender, receiver) = mpsc::unbounded_channel();
-        (Self(Arc::new(Mutex::new(Some(sender)))), Input::Stream(receiver))
+        (Self(Arc::new(Lock::new(Some(sender)))), Input::Stream(receiver))
     }
 
     /// True while nothing has closed it, and its command or process has not ended.
     pub fn is_open(&self) -> bool {
-        self.sender().as_ref().is_some_and(|sender| !sender.is_closed())
+        self.0.lock().as_ref().is_some_and(|sender| !sender.is_closed())
     }
 
     /// Sends a chunk. A chunk that cannot be delivered is dropped.
     pub fn send(&self, chunk: Chunk) {
-        if let Some(sender) = self.sender().as_ref() {
+        if let Some(sender) = self.0.lock().as_ref() {
             let _ = sender.send(chunk);
         }
     }
 
     /// Sends end of file. Has no effect if it is already closed.
     pub fn close(&self) {
-        self.sender().take();
-    }
-
-    fn sender(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Chunk>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().take();
     }
 }

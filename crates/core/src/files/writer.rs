@@ -6,11 +6,12 @@ use super::helper::Connection;
 use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::Error;
+use nacre_containment::lock::Lock;
 use nacre_protocol::files::{FilesReply, Finish};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// See the module.
 pub struct Writer(Arc<OpenFile>);
@@ -21,17 +22,17 @@ struct OpenFile {
     connection: Connection,
     path: Vec<u8>,
     /// Buffers of written chunks, for reuse: new memory costs more than the copy into it.
-    spare: Mutex<Vec<Vec<u8>>>,
+    spare: Lock<Vec<Vec<u8>>>,
 }
 
 impl Writer {
     pub(super) fn new(connection: Connection, file: OwnedFd, path: Vec<u8>) -> Self {
-        Self(Arc::new(OpenFile { file: file.into(), connection, path, spare: Mutex::default() }))
+        Self(Arc::new(OpenFile { file: file.into(), connection, path, spare: Lock::default() }))
     }
 
     /// Copies a chunk into a buffer to write.
     pub fn piece(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut piece = self.0.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let mut piece = self.0.spare.lock().pop().unwrap_or_default();
         piece.clear();
         piece.extend_from_slice(bytes);
         piece
@@ -51,7 +52,7 @@ impl Writer {
         let open = Arc::clone(&self.0);
         blocking(move || {
             let written = (&open.file).write_all(&bytes);
-            open.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+            open.spare.lock().push(bytes);
             written.map_err(|failed| system_error(&open.path, failed.raw_os_error().unwrap_or(libc::EIO)))
         })
     }

@@ -20,7 +20,7 @@ use nacre_containment::{pidfd, signal};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -125,25 +125,7 @@ async fn end(own: &Own, grace: Duration) -> io::Result<bool> {
 
 fn send_signal(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duration) -> io::Result<()> {
     let value = i32::try_from(grace.as_millis()).unwrap_or(i32::MAX);
-    // SAFETY: all zeroes is a valid `siginfo_t`; the written fields are those that sigqueue(3) sets, at their offsets
-    // in the kernel's layout: three ints, padding to the size of a pointer, pid, uid, value.
-    let result = unsafe {
-        let mut info: libc::siginfo_t = std::mem::zeroed();
-        info.si_signo = signal;
-        info.si_code = libc::SI_QUEUE;
-        let words = (&raw mut info).cast::<i32>();
-        *words.add(4) = std::process::id() as i32;
-        *words.add(5) = nix::unistd::getuid().as_raw() as i32;
-        *words.add(6) = value;
-        match held {
-            Some(fd) => libc::syscall(libc::SYS_pidfd_send_signal, fd.as_raw_fd(), signal, &raw const info, 0),
-            None => libc::syscall(libc::SYS_rt_sigqueueinfo, to.pid.raw(), signal, &raw const info),
-        }
-    };
-    match io::Error::last_os_error() {
-        error if result < 0 && error.raw_os_error() != Some(libc::ESRCH) => Err(error),
-        _ => Ok(()),
-    }
+    signal::or_gone(signal::queue(to.pid, held.map(AsFd::as_fd), signal, value as u64))
 }
 
 /// Ends what a killed supervisor has left, if its guard was killed too: the processes of its control group, or those with

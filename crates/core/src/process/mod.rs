@@ -22,13 +22,14 @@ pub use waiting::{How, Waiting};
 use crate::error::{Code, Error};
 use crate::exec::{By, Chunk, InputWriter, KillPolicy, KilledBy, Outcome};
 use crate::process_log::ProcessLog;
+use nacre_containment::lock::Lock;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Asked;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use terminal::Terminal;
 use tokio::sync::watch;
@@ -155,16 +156,16 @@ pub struct Process {
     is_command: AtomicBool,
     life: watch::Sender<ProcessLife>,
     /// Its key in the session, once it has one, and the pending termination request.
-    fate: Mutex<ProcessFate>,
+    fate: Lock<ProcessFate>,
     /// Its streamed input, if it has one.
     writer: Option<InputWriter>,
-    terminal: Mutex<Option<Terminal>>,
+    terminal: Lock<Option<Terminal>>,
     /// The inode of the pipe that is its standard input.
     input: OnceLock<u64>,
     /// When input was last written, in milliseconds since the epoch; 0 for never.
     input_ms: AtomicU64,
     /// The wait for input that observers know, and `input_ms` then.
-    reported: Mutex<Option<(Waiting, u64)>>,
+    reported: Lock<Option<(Waiting, u64)>>,
     /// The id of the request, if it is or was a command.
     request: Option<u64>,
     observer: ProcessObserver,
@@ -191,12 +192,12 @@ impl Process {
             keeps_log: true,
             is_command: AtomicBool::new(false),
             life: watch::Sender::default(),
-            fate: Mutex::default(),
+            fate: Lock::default(),
             writer: new.writer.take(),
-            terminal: Mutex::default(),
+            terminal: Lock::default(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
-            reported: Mutex::default(),
+            reported: Lock::default(),
             request: None,
             observer,
         }
@@ -220,12 +221,12 @@ impl Process {
             keeps_log: new.keeps_log,
             is_command: AtomicBool::new(true),
             life: watch::Sender::default(),
-            fate: Mutex::default(),
+            fate: Lock::default(),
             writer: new.writer,
-            terminal: Mutex::default(),
+            terminal: Lock::default(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
-            reported: Mutex::default(),
+            reported: Lock::default(),
             request: Some(new.request),
             observer,
         }
@@ -238,7 +239,7 @@ impl Process {
 
     /// Records that it is running.
     pub fn born(&self, key: u64, birth: Birth) {
-        self.fate().key = Some(key);
+        self.fate.lock().key = Some(key);
         let pid = birth.pid.raw();
         self.life.send_modify(|life| life.birth = Some(birth));
         let terminal = self.terminal().map(|(size, _)| size);
@@ -259,7 +260,7 @@ impl Process {
         if status.is_some_and(|status| status.out_of_memory) {
             self.doom(By::OutOfMemory.into(), libc::SIGKILL);
         }
-        let doom = self.fate().doom.clone();
+        let doom = self.fate.lock().doom.clone();
         let doom = doom.filter(|(_, signal)| status.is_none_or(|status| status.can_follow(*signal)));
         let (killed_by, doom) = doom.map(|(by, signal)| (by.clone(), (Reason::from(by.by), signal))).unzip();
         let alone = status.is_some_and(|status| status.asked == Asked::Alone);
@@ -277,7 +278,7 @@ impl Process {
             (Some((None, signal)), None) => Exit { code: None, signal, reason: Reason::Signal },
         };
         self.close_input();
-        drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.terminal.lock().take());
         self.happens(ProcessChange::Ended(exit, killed_by.clone()));
         self.life.send_modify(|life| {
             life.killed_by = killed_by;
@@ -318,7 +319,7 @@ impl Process {
             life.killed_by = outcome.and_then(|outcome| outcome.killed_by.clone());
             life.end = Some((exit, SystemTime::now()));
         });
-        drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        drop(self.terminal.lock().take());
         self.log.end();
     }
 
@@ -332,24 +333,24 @@ impl Process {
     /// Records what ends the process. The first counts.
     pub fn doom(&self, by: KilledBy, signal: i32) {
         if self.life.borrow().end.is_none() {
-            self.fate().doom.get_or_insert((by, signal));
+            self.fate.lock().doom.get_or_insert((by, signal));
         }
     }
 
     /// True if the process is being ended, whether or not it has begun.
     pub fn is_doomed(&self) -> bool {
-        self.fate().doom.is_some()
+        self.fate.lock().doom.is_some()
     }
 
     /// The first signal with which it is being ended.
     pub fn doomed_by(&self) -> Option<i32> {
-        self.fate().doom.as_ref().map(|(_, signal)| *signal)
+        self.fate.lock().doom.as_ref().map(|(_, signal)| *signal)
     }
 
     /// Ends the process with its whole tree. Resolves when nothing is left: false if it had already ended.
     pub async fn kill(&self, by: KilledBy, policy: KillPolicy) -> bool {
         self.doom(by, policy.signal);
-        let key = self.fate().key;
+        let key = self.fate.lock().key;
         match key {
             Some(key) => self.session.kill_process(key, policy).await,
             None => false,
@@ -358,7 +359,7 @@ impl Process {
 
     /// Sends a signal to the process group, without a later SIGKILL. False if the process has ended.
     pub fn signal(&self, signal: i32) -> bool {
-        let key = self.fate().key.filter(|_| self.life.borrow().end.is_none());
+        let key = self.fate.lock().key.filter(|_| self.life.borrow().end.is_none());
         key.inspect(|&key| self.session.signal_process(key, signal)).is_some()
     }
 
@@ -383,7 +384,7 @@ impl Process {
 
     /// Attaches a terminal.
     pub fn set_terminal(&self, terminal: Terminal) {
-        *self.terminal.lock().unwrap_or_else(PoisonError::into_inner) = Some(terminal);
+        *self.terminal.lock() = Some(terminal);
     }
 
     /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
@@ -402,7 +403,7 @@ impl Process {
 
     /// `None` if there is no terminal, or the process has ended.
     fn with_terminal<T>(&self, act: impl FnOnce(&Terminal) -> T) -> Option<T> {
-        let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        let terminal = self.terminal.lock();
         terminal.as_ref().filter(|_| self.life.borrow().end.is_none()).map(act)
     }
 
@@ -425,10 +426,6 @@ impl Process {
 
     fn happens(&self, what: ProcessChange) {
         (self.observer)(self, what);
-    }
-
-    fn fate(&self) -> MutexGuard<'_, ProcessFate> {
-        self.fate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,9 +3,10 @@
 use super::Process;
 use crate::error::{Code, Error};
 use crate::exec::By;
+use nacre_containment::lock::Lock;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 /// How long an ended process with `auto_cleanup` is kept.
@@ -19,9 +20,9 @@ const ALWAYS_KEPT: usize = 100;
 /// See the module.
 #[derive(Default)]
 pub struct Registry {
-    all: Mutex<VecDeque<Arc<Process>>>,
+    all: Lock<VecDeque<Arc<Process>>>,
     /// The commands that are no processes, by their numbers: those that run, and ended ones with a log.
-    commands: Mutex<BTreeMap<u64, Arc<Process>>>,
+    commands: Lock<BTreeMap<u64, Arc<Process>>>,
     /// The sandbox was destroyed.
     over: AtomicBool,
 }
@@ -44,7 +45,7 @@ impl Registry {
 
     /// Adds a command, which is not listed. Forgets the oldest logs of ended ones, of which callers may keep any number.
     pub fn add_command(&self, command: Arc<Process>) {
-        let mut commands = self.commands();
+        let mut commands = self.commands.lock();
         if command.keeps_log {
             let mut kept = kept(commands.values().rev(), |_| true);
             commands.retain(|_, _| kept.pop().unwrap_or(true));
@@ -54,7 +55,7 @@ impl Registry {
 
     /// Forgets a command.
     pub fn forget_command(&self, number: u64) {
-        self.commands().remove(&number);
+        self.commands.lock().remove(&number);
     }
 
     /// Lists all processes.
@@ -75,12 +76,14 @@ impl Registry {
     /// `PROCESS_NOT_FOUND`; `SANDBOX_DESTROYED` after [`Registry::clear`].
     pub fn get(&self, number: u64, id: &str) -> Result<Arc<Process>, Error> {
         let found = self.lock().iter().find(|process| process.number == number).cloned();
-        found.or_else(|| self.commands().get(&number).cloned()).ok_or_else(|| match self.over.load(Ordering::Relaxed) {
-            true => Error::sandbox_destroyed(),
-            false => Error::new(
-                Code::ProcessNotFound,
-                format!("there is no process '{id}'; list the processes to see their ids"),
-            ),
+        found.or_else(|| self.commands.lock().get(&number).cloned()).ok_or_else(|| {
+            match self.over.load(Ordering::Relaxed) {
+                true => Error::sandbox_destroyed(),
+                false => Error::new(
+                    Code::ProcessNotFound,
+                    format!("there is no process '{id}'; list the processes to see their ids"),
+                ),
+            }
         })
     }
 
@@ -114,15 +117,11 @@ impl Registry {
         let mut all = self.lock();
         self.over.store(true, Ordering::Relaxed);
         all.clear();
-        self.commands().clear();
-    }
-
-    fn commands(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Process>>> {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
+        self.commands.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Process>>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock()
     }
 }
 

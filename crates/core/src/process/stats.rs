@@ -11,7 +11,6 @@ use nacre_containment::tree::Tree;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::ops::Range;
 use std::time::Duration;
 
 /// See the module.
@@ -62,10 +61,10 @@ impl SessionStats {
     fn look(supervisor: Pid, group: Option<&Group>) -> io::Result<Self> {
         let mut members = proc_table::descendants(&[supervisor], &HashSet::new())?;
         members.retain(Stat::is_running);
-        let mut usage = Stats::of_each(members.iter().map(|stat| stat.identity.pid), group);
+        let mut usage = Stats::of_each(&members, group);
         if group.is_none() {
             // It reaps what it has started, and all orphans.
-            usage.cpu_time += cpu_time(supervisor, REAPED).unwrap_or_default();
+            usage.cpu_time += Stat::read(supervisor).map_or(Duration::ZERO, |stat| ticks(stat.reaped_ticks));
         }
         let terminals: HashSet<_> =
             members.iter().map(Stat::terminal_device).filter(|(major, _)| TERMINALS.contains(major)).collect();
@@ -108,11 +107,11 @@ impl Stats {
     }
 
     fn look(tree: &Tree) -> io::Result<Self> {
-        Ok(Self::of_each(tree.members()?.iter().map(|stat| stat.identity.pid), tree.group.as_ref()))
+        Ok(Self::of_each(&tree.members()?, tree.group.as_ref()))
     }
 
-    fn of_each(members: impl Iterator<Item = Pid>, group: Option<&Group>) -> Self {
-        let mut stats = members.fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(pid)));
+    fn of_each(members: &[Stat], group: Option<&Group>) -> Self {
+        let mut stats = members.iter().fold(Self::default(), |sum, stat| sum.plus(&Self::of_one(stat)));
         if let Some(group) = group {
             stats.prefer_group(group);
         }
@@ -131,11 +130,11 @@ impl Stats {
     }
 
     /// `/proc/<pid>/stat`, `status` and `io` (proc(5)). Unreadable files count as 0: the process has ended.
-    fn of_one(pid: Pid) -> Self {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
+    fn of_one(stat: &Stat) -> Self {
+        let read = |name: &str| proc_table::read_of(stat.identity.pid, name).unwrap_or_default();
+        let (status, io) = (read("status"), read("io"));
         Self {
-            cpu_time: cpu_time(pid, OWN.start..REAPED.end).unwrap_or_default(),
+            cpu_time: ticks(stat.cpu_ticks + stat.reaped_ticks),
             memory: field(&status, "VmRSS:") * 1024,
             memory_peak: field(&status, "VmHWM:") * 1024,
             pids: 1,
@@ -147,41 +146,30 @@ impl Stats {
     /// Replaces values by those of the group, which includes ended processes. `cpu.stat` always exists; the other files
     /// need their controllers.
     fn prefer_group(&mut self, group: &Group) {
-        let read = |name: &str| fs::read_to_string(group.path().join(name)).ok();
-        let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+        let read = |name: &str| proc_table::read_file(group.path().join(name)).ok();
+        let number = |name: &str| proc_table::numbers(&read(name)?, "").first().copied();
         if let Some(text) = read("cpu.stat") {
             self.cpu_time = Duration::from_micros(field(&text, "usage_usec"));
         }
         self.memory = number("memory.current").unwrap_or(self.memory);
         self.memory_peak = number("memory.peak").unwrap_or(self.memory_peak.max(self.memory));
         if let Some(text) = read("io.stat") {
-            let sum = |key: &str| {
-                text.split_ascii_whitespace().filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok()).sum()
-            };
+            let text = String::from_utf8_lossy(&text);
+            let words = || text.split_ascii_whitespace();
+            let sum = |key: &str| words().filter_map(|word| word.strip_prefix(key)?.parse::<u64>().ok()).sum();
             (self.io_read, self.io_write) = (sum("rbytes="), sum("wbytes="));
         }
     }
 }
 
-/// utime and stime.
-const OWN: Range<usize> = 11..13;
-/// cutime and cstime: of children that have ended and were waited for.
-const REAPED: Range<usize> = 13..15;
-
-/// The sum of fields of `/proc/<pid>/stat`, counted from the state. They are in hundredths of a second.
-fn cpu_time(pid: Pid, times: Range<usize>) -> Option<Duration> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let ticks: u64 = fields.get(times)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
-    Some(Duration::from_millis(ticks * 10))
+/// The kernel counts in hundredths of a second.
+fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count * 10)
 }
 
 /// The first number after a key at the start of a line.
-fn field(text: &str, key: &str) -> u64 {
-    text.lines()
-        .find_map(|line| line.strip_prefix(key))
-        .and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok())
-        .unwrap_or(0)
+fn field(text: &[u8], key: &str) -> u64 {
+    proc_table::numbers(text, key).first().copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -192,9 +180,9 @@ mod tests {
     fn a_process_uses_memory_and_time() {
         let own = Pid::new(std::process::id() as i32).unwrap();
         let until = std::time::Instant::now() + Duration::from_secs(10);
-        while Stats::of_one(own).cpu_time.is_zero() && std::time::Instant::now() < until {}
-        let stats = Stats::of_one(own);
+        while Stats::of_one(&Stat::read(own).unwrap()).cpu_time.is_zero() && std::time::Instant::now() < until {}
+        let stats = Stats::of_one(&Stat::read(own).unwrap());
         assert!(stats.cpu_time > Duration::ZERO && stats.memory > 100_000 && stats.memory_peak >= stats.memory);
-        assert_eq!(field("usage_usec 12\nuser_usec 5\n", "usage_usec"), 12);
+        assert_eq!(field(b"usage_usec 12\nuser_usec 5\n", "usage_usec"), 12);
     }
 }

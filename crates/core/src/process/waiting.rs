@@ -9,7 +9,6 @@ use crate::error::Error;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_containment::waiting::{self, Source, State, Wait};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -75,7 +74,7 @@ impl Process {
     /// Reports what was found to observers, once until the process gets input.
     fn report(&self, waiting: Waiting) -> Waiting {
         let found = (waiting.clone(), self.input_ms.load(Ordering::Relaxed));
-        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reported = self.reported.lock();
         if reported.as_ref() != Some(&found) {
             *reported = Some(found);
             drop(reported);

@@ -11,7 +11,7 @@ mod block;
 mod lines;
 mod matcher;
 #[cfg(test)]
-mod model;
+mod model_tests;
 mod scan;
 mod search;
 #[cfg(test)]
@@ -24,8 +24,9 @@ use crate::blocking::Turns;
 use crate::error::Error;
 use crate::exec::OutputStream;
 pub use matcher::{Match, Pattern};
+use nacre_containment::lock::Lock;
 pub use search::{FoundLine, FoundLines, From, LineQuery, WantedLine};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{BlockBatch, BlockStore, NextPart, SHAPE, Shape, SliceReading};
 use tokio::sync::watch;
@@ -67,7 +68,7 @@ pub struct ProcessLog {
 
 #[derive(Debug)]
 struct SharedLog {
-    store: Mutex<BlockStore>,
+    store: Lock<BlockStore>,
     directory: Arc<StateDirectory>,
     /// Updated after the store, so a reader that is notified finds the change in the store.
     progress: watch::Sender<LogProgress>,
@@ -87,7 +88,7 @@ impl ProcessLog {
     }
 
     fn with_shape(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
-        let store = Mutex::new(BlockStore::new(directory, limit, shape));
+        let store = Lock::new(BlockStore::new(directory, limit, shape));
         let directory = Arc::clone(directory);
         Self { shared: Arc::new(SharedLog { store, directory, progress: watch::Sender::default() }) }
     }
@@ -104,7 +105,7 @@ impl ProcessLog {
             return;
         }
         let (end, batch) = {
-            let mut store = self.store();
+            let mut store = self.shared.store.lock();
             store.push(stream, bytes, now_ms());
             (store.end(), store.next_batch())
         };
@@ -129,7 +130,7 @@ impl ProcessLog {
     /// Counts output that was not kept: its readers learn how many bytes are missing.
     pub fn skip(&self, count: u64) {
         let end = {
-            let mut store = self.store();
+            let mut store = self.shared.store.lock();
             store.skip(count);
             store.end()
         };
@@ -141,7 +142,7 @@ impl ProcessLog {
         let mut next = Some(batch);
         while let Some(batch) = next {
             let written = batch.write();
-            let mut store = self.store();
+            let mut store = self.shared.store.lock();
             store.written(written);
             next = store.next_batch();
             drop(store);
@@ -154,7 +155,7 @@ impl ProcessLog {
     pub async fn room(&self) {
         let mut progress = self.shared.progress.subscribe();
         // The sender exists: this handle holds it.
-        let _ = progress.wait_for(|_| !self.store().is_full()).await;
+        let _ = progress.wait_for(|_| !self.shared.store.lock().is_full()).await;
     }
 
     /// Whether the process has ended.
@@ -184,17 +185,17 @@ impl ProcessLog {
 
     /// When the last output arrived, by the wall clock, in milliseconds since the epoch. `None` before the first.
     pub fn last_ms(&self) -> Option<u64> {
-        self.store().last_ms()
+        self.shared.store.lock().last_ms()
     }
 
     /// The number of bytes kept.
     pub fn kept(&self) -> u64 {
-        self.store().kept()
+        self.shared.store.lock().kept()
     }
 
     /// Reads at most `most` bytes (but at least one, if available) starting at `cursor`. Waits for the file only.
     pub async fn read(&self, cursor: u64, most: usize) -> LogSlice {
-        let mut reading = self.store().begin(cursor, most);
+        let mut reading = self.shared.store.lock().begin(cursor, most);
         loop {
             let fetch = match self.advance(reading) {
                 NextPart::Done(slice) => return slice,
@@ -209,7 +210,7 @@ impl ProcessLog {
     fn advance(&self, reading: SliceReading) -> NextPart {
         // Read before the store: if the log has already ended, the store is complete.
         let ended = self.shared.progress.borrow().ended;
-        let store = self.store();
+        let store = self.shared.store.lock();
         match store.advance(reading) {
             NextPart::Done(slice) => NextPart::Done(LogSlice { ended: ended && slice.next == store.end(), ..slice }),
             next => next,
@@ -233,10 +234,6 @@ impl ProcessLog {
             cursor = slice.next;
             self.wait(cursor).await;
         }
-    }
-
-    fn store(&self) -> MutexGuard<'_, BlockStore> {
-        self.shared.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

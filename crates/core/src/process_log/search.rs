@@ -109,7 +109,7 @@ impl ProcessLog {
         let mut scan = match from {
             From::Offset(offset) => Scan::at(self, *offset, first),
             From::Line(line) => {
-                let store = self.store();
+                let store = self.shared.store.lock();
                 Scan::new(self, &store, first_wanted(*line, store.lines().count()), first)
             }
         };
@@ -135,12 +135,12 @@ impl ProcessLog {
 
     /// The whole log as it is now.
     fn extent(&self, counts_open: bool) -> Extent {
-        let store = self.store();
+        let store = self.shared.store.lock();
         Extent { end: store.end(), lines: store.lines(), counts_open }
     }
 
     pub(super) fn part(&self, cursor: u64) -> Option<Part> {
-        self.store().part(cursor)
+        self.shared.store.lock().part(cursor)
     }
 }
 
@@ -196,7 +196,7 @@ impl Selection {
         let pattern = query.pattern.clone().map(Pattern::Expression);
         let matcher = pattern.map(|pattern| Matcher::new(&pattern, "grep")).transpose()?;
         let oldest = log.part(0).map(first_line);
-        let store = log.store();
+        let store = log.shared.store.lock();
         let (lines, end) = (store.lines(), store.end());
         let total = lines.count();
         let mut from = first_wanted(query.from, total);

@@ -1,7 +1,7 @@
 //! Tests of the search against a model that keeps everything and splits it into lines.
 
 use super::assembler::LONGEST_LINE;
-use super::model::{Random, at};
+use super::model_tests::{Random, at};
 use super::store::Shape;
 use super::{FoundLine, FoundLines, From, LineQuery, Pattern, ProcessLog, SHAPE, WantedLine};
 use crate::blocking::blocking;
@@ -120,7 +120,7 @@ fn overwritten(line: &str) -> String {
 /// A reply, and the offset of the first byte that is kept. Blocks that are being written may still drop others.
 async fn settled(log: &ProcessLog, query: &LineQuery) -> (u64, FoundLines) {
     let first = || {
-        let store = log.store();
+        let store = log.shared.store.lock();
         store.end() - store.kept()
     };
     loop {

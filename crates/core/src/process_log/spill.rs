@@ -8,10 +8,11 @@
 
 use super::block::{Block, HEADER_BYTES, Header};
 use super::unnamed::StateDirectory;
+use nacre_containment::lock::Lock;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// The file of one log. Clones share it.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ struct SharedSpill {
     directory: Arc<StateDirectory>,
     block_size: usize,
     file: OnceLock<File>,
-    slots: Mutex<Slots>,
+    slots: Lock<Slots>,
 }
 
 #[derive(Debug)]
@@ -44,23 +45,19 @@ pub struct Slot {
 impl Spill {
     /// Creates room for `slots` blocks of `block_size` bytes. The file is created on first use.
     pub fn new(directory: &Arc<StateDirectory>, block_size: usize, slots: u64) -> Self {
-        let slots = Mutex::new(Slots { free: Vec::new(), used: 0, most: slots });
+        let slots = Lock::new(Slots { free: Vec::new(), used: 0, most: slots });
         Self(Arc::new(SharedSpill { directory: Arc::clone(directory), block_size, file: OnceLock::new(), slots }))
     }
 
     /// Takes a free slot; `None` if there is none.
     pub fn take_slot(&self) -> Option<Slot> {
-        let mut slots = self.slots();
+        let mut slots = self.0.slots.lock();
         let number = slots.free.pop().or_else(|| {
             let next = slots.used;
             slots.used += u64::from(next < slots.most);
             (next < slots.most).then_some(next)
         })?;
         Some(Slot { number, spill: self.clone() })
-    }
-
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        self.0.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the file on first use.
@@ -104,7 +101,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.spill.slots().free.push(self.number);
+        self.spill.0.slots.lock().free.push(self.number);
     }
 }
 
@@ -139,7 +136,7 @@ mod tests {
         }
         assert_eq!(slots[1].read().unwrap(), block(10, "0123456789"));
         drop(slots.into_iter().nth(1));
-        assert_eq!(spill.slots().free.len(), 3);
+        assert_eq!(spill.0.slots.lock().free.len(), 3);
         assert!(spill.take_slot().is_some_and(|slot| slot.number < 3));
     }
 

@@ -21,6 +21,7 @@ pub use hosts::Target;
 use crate::questions::{Ask, Asking};
 use crate::sys;
 use hosts::HostList;
+use nacre_containment::lock::Lock;
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
@@ -28,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
@@ -57,7 +58,7 @@ const LONGEST_REPORT: usize = 64;
 /// the proxy.
 #[derive(Clone, Debug)]
 pub struct Denials {
-    list: Arc<Mutex<Vec<String>>>,
+    list: Arc<Lock<Vec<String>>>,
     /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
     /// received once the command has ended.
     reports: Arc<(OwnedFd, OwnedFd)>,
@@ -82,13 +83,9 @@ impl Denials {
         self.reports.1.as_fd()
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<String>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a denial, unless it is listed: programs try the same target again and again.
     fn add(&self, target: String) {
-        let mut list = self.list();
+        let mut list = self.list.lock();
         if list.len() < MAX_DENIALS && !list.contains(&target) {
             list.push(target);
         }
@@ -106,7 +103,7 @@ impl Denials {
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
             self.add(String::from_utf8_lossy(&report[..length]).into_owned());
         }
-        std::mem::take(&mut self.list())
+        std::mem::take(&mut self.list.lock())
     }
 }
 
@@ -251,8 +248,8 @@ impl Proxy {
 /// The proxies' thread. The first proxy starts it, and it never ends.
 fn handle() -> io::Result<Handle> {
     static THREAD: OnceLock<Handle> = OnceLock::new();
-    static STARTING: Mutex<()> = Mutex::new(());
-    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    static STARTING: Lock<()> = Lock::new(());
+    let _starting = STARTING.lock();
     if let Some(handle) = THREAD.get() {
         return Ok(handle.clone());
     }

@@ -1,9 +1,10 @@
 //! The addresses that stand for names, for programs that ignore the proxy.
 
+use nacre_containment::lock::Lock;
 use nacre_protocol::redirect::FIRST_ADDRESS;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a program may keep an answer, in seconds.
@@ -20,7 +21,7 @@ const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// The names of a session with their addresses. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct Names(Arc<Mutex<NameTable>>);
+pub struct Names(Arc<Lock<NameTable>>);
 
 #[derive(Debug, Default)]
 struct NameTable {
@@ -41,12 +42,12 @@ struct KeptName {
 impl Names {
     /// The address of a name; `None` when there are too many names.
     pub fn address_of(&self, name: &str) -> Option<Ipv4Addr> {
-        self.table().address_of(name, Instant::now())
+        self.0.lock().address_of(name, Instant::now())
     }
 
     /// Gives a name an address for as long as the session lives.
     pub fn keep(&self, name: &str) {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let now = Instant::now();
         table.address_of(name, now);
         if let Some(index) = table.indexes.get(name).copied() {
@@ -56,11 +57,7 @@ impl Names {
 
     /// The name that an address stands for.
     pub fn name_of(&self, address: Ipv4Addr) -> Option<String> {
-        self.table().name_of(address, Instant::now())
-    }
-
-    fn table(&self) -> MutexGuard<'_, NameTable> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().name_of(address, Instant::now())
     }
 }
 

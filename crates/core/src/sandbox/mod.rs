@@ -25,6 +25,7 @@ use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, Saved, Sessi
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
+use nacre_containment::lock::Lock;
 use nacre_containment::session_mark::Marks;
 use nacre_protocol::standing::ResourceLimits;
 use nacre_protocol::workspace::Offer;
@@ -32,7 +33,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 use steps::Steps;
 use surroundings::Enforced;
@@ -69,12 +70,12 @@ struct Inner {
     capabilities: OnceLock<Capabilities>,
     shell: OnceLock<Result<PathBuf, ShellError>>,
     opened: OnceLock<Opened>,
-    record: Mutex<Option<Arc<ProgramRecord>>>,
+    record: Lock<Option<Arc<ProgramRecord>>>,
     user: OnceLock<Result<Option<User>, UserError>>,
     enforced: OnceLock<Result<Enforced, Error>>,
     workspace: Option<Arc<Workspace>>,
     workspace_offer: OnceLock<Offer>,
-    sessions: Mutex<Sessions>,
+    sessions: Lock<Sessions>,
     steps: Steps,
     processes: Registry,
     feed: Arc<Feed>,
@@ -134,12 +135,12 @@ impl Sandbox {
                 capabilities: OnceLock::new(),
                 shell: OnceLock::new(),
                 opened: OnceLock::new(),
-                record: Mutex::default(),
+                record: Lock::default(),
                 user: OnceLock::new(),
                 enforced: OnceLock::new(),
                 workspace,
                 workspace_offer: OnceLock::new(),
-                sessions: Mutex::default(),
+                sessions: Lock::default(),
                 steps: Steps::default(),
                 processes: Registry::default(),
                 questions: Arc::new(questions(Arc::clone(&feed), config.on_question.clone())),
@@ -403,7 +404,7 @@ impl Sandbox {
             for closed in closing {
                 closed.await;
             }
-            let record = sandbox.record().take();
+            let record = sandbox.inner.record.lock().take();
             if let Some(record) = record {
                 record.end().await;
             }
@@ -520,17 +521,13 @@ impl Sandbox {
 
     /// The marks of this sandbox's processes. The first session also looks for what ended programs have left behind.
     fn marks(&self) -> Arc<Marks> {
-        let mut record = self.record();
+        let mut record = self.inner.record.lock();
         let record = record.get_or_insert_with(|| ProgramRecord::of(&self.inner.config.state_dir));
         Arc::clone(&record.marks)
     }
 
-    fn record(&self) -> MutexGuard<'_, Option<Arc<ProgramRecord>>> {
-        self.inner.record.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Sessions> {
-        self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.sessions.lock()
     }
 }
 

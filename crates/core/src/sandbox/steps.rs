@@ -10,8 +10,9 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use crate::exec::{Command, ExecRequest};
 use crate::session::{Handle, Hold};
+use nacre_containment::lock::Lock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -24,7 +25,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 /// The commands that wait to begin.
 #[derive(Default)]
 pub(super) struct Steps {
-    queued: Mutex<Vec<NextStep>>,
+    queued: Lock<Vec<NextStep>>,
     numbers: AtomicU64,
     /// Held while a step is being made.
     making: tokio::sync::Mutex<()>,
@@ -38,26 +39,22 @@ struct NextStep {
 }
 
 impl Steps {
-    fn queued(&self) -> MutexGuard<'_, Vec<NextStep>> {
-        self.queued.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Removes a command that is not to run.
     fn remove(&self, number: u64) {
         // What is dropped sends a message, and not under the lock.
-        let removed = self.queued().extract_if(.., |next| next.number == number).next();
+        let removed = self.queued.lock().extract_if(.., |next| next.number == number).next();
         drop(removed);
     }
 
     /// Takes the commands that can begin now.
     fn take_ready(&self) -> Vec<NextStep> {
-        self.queued().extract_if(.., |next| next.hold.is_granted()).collect()
+        self.queued.lock().extract_if(.., |next| next.hold.is_granted()).collect()
     }
 
     /// Takes the command that can begin now in a session.
     fn take_ready_in(&self, session: &str) -> Option<NextStep> {
         let is_ready = |next: &mut NextStep| next.hold.session() == session && next.hold.is_granted();
-        self.queued().extract_if(.., is_ready).next()
+        self.queued.lock().extract_if(.., is_ready).next()
     }
 }
 
@@ -72,7 +69,7 @@ impl Sandbox {
         let sandbox = self.downgrade();
         handle.exec_after_hold(request, |hold| {
             let granted = hold.granted();
-            steps.queued().push(NextStep { number, hold, command });
+            steps.queued.lock().push(NextStep { number, hold, command });
             let step = async move {
                 let is_granted = granted.await;
                 match sandbox.upgrade() {

@@ -1,8 +1,9 @@
 //! The arguments of a new shell, and the builtin as a memory file.
 
+use nacre_containment::lock::Lock;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// The descriptor number of the channel in a new shell; the builtin's object follows.
 pub const FIRST_DESCRIPTOR: i32 = nacre_shell_builtin::CHANNEL_FD;
@@ -14,8 +15,8 @@ pub fn arguments() -> Vec<String> {
 
 /// The builtin's object. All shells of the process share one sealed file, which none can change.
 pub fn object() -> io::Result<Arc<OwnedFd>> {
-    static OBJECT: Mutex<Option<Arc<OwnedFd>>> = Mutex::new(None);
-    let mut object = OBJECT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    static OBJECT: Lock<Option<Arc<OwnedFd>>> = Lock::new(None);
+    let mut object = OBJECT.lock();
     if object.is_none() {
         let file = crate::sys::sealable_file()?;
         crate::sys::replace_contents(&file, nacre_shell_builtin::OBJECT)?;

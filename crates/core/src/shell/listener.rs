@@ -4,6 +4,7 @@
 //! environment or command line. A connection is accepted only if the kernel identifies its peer as an expected process
 //! (`SO_PEERCRED`).
 
+use nacre_containment::lock::Lock;
 use nacre_containment::pid::Pid;
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt, listen, socket, sockopt,
@@ -12,7 +13,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::UnboundedSender;
@@ -31,10 +32,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 type Expected = HashMap<i32, UnboundedSender<Reconnected>>;
 
-static EXPECTED: Mutex<Option<Expected>> = Mutex::new(None);
+static EXPECTED: Lock<Option<Expected>> = Lock::new(None);
 
 fn expected() -> MutexGuard<'static, Option<Expected>> {
-    EXPECTED.lock().unwrap_or_else(PoisonError::into_inner)
+    EXPECTED.lock()
 }
 
 /// The name to connect to, without the NUL that starts abstract names. The first call opens the socket, on the

@@ -16,16 +16,17 @@ mod notification;
 mod peer;
 mod redirect;
 mod request;
-mod sockets;
 
 use crate::namespaces::Handles;
+use nacre_containment::fork::{fork, kill};
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
 use nacre_protocol::standing::RunAs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notification::Listener;
+use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, wait};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 pub use notification::{can_redirect, install_with_listener};
@@ -87,10 +88,10 @@ impl Broker {
             return Ok(());
         }
         let parent = std::process::id();
-        let (child, _) = nacre_containment::fork::fork(0, None)?;
+        let (child, _) = fork(0, None)?;
         if child == 0 {
-            // SAFETY: a number only. The broker is useless without the supervisor.
-            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+            // The broker is useless without the supervisor.
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
             if std::os::unix::process::parent_id() == parent {
                 serve(&self.inbox, inside, &self.policy, &self.reconnect);
             }
@@ -122,10 +123,7 @@ impl Broker {
 
 impl Drop for Broker {
     fn drop(&mut self) {
-        if let Some(pid) = self.pid {
-            // SAFETY: numbers only; the child has not been reaped, so its pid is still its own.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
+        self.pid.into_iter().for_each(kill);
     }
 }
 
@@ -139,8 +137,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnec
             continue;
         }
         let ready: Vec<PollFlags> = fds.iter().map(|fd| fd.revents().unwrap_or(PollFlags::empty())).collect();
-        // SAFETY: no status is stored.
-        while helpers > 0 && unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {
+        while helpers > 0 && matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {
             helpers -= 1;
         }
         for (listener, _) in listeners.iter().zip(&ready[1..]).filter(|(_, ready)| ready.contains(PollFlags::POLLIN)) {
@@ -149,10 +146,9 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnec
                 listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EAGAIN)));
                 continue;
             }
-            match nacre_containment::fork::fork(0, None) {
+            match fork(0, None) {
                 Ok((0, _)) => {
-                    // SAFETY: a number only.
-                    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+                    let _ = set_parent_process_death_signal(Some(Signal::KILL));
                     request::carry_out(listener, &call, inside, policy, reconnect);
                     std::process::exit(0);
                 }
@@ -170,4 +166,11 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnec
             }
         }
     }
+}
+
+/// connect(2) with an encoded address.
+fn connect(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
+    // SAFETY: the address outlives the call, and the length is its own.
+    let done = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -3,15 +3,9 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-// The numbers of linux/seccomp.h, with the sizes of its structures.
-const RECEIVE: libc::c_ulong = 0xC050_2100;
-const SEND: libc::c_ulong = 0xC018_2101;
-const ID_VALID: libc::c_ulong = 0x4008_2102;
-const ADD_FD: libc::c_ulong = 0x4018_2103;
-
-const NEW_LISTENER: libc::c_ulong = 1 << 3;
+const NEW_LISTENER: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
 /// A non-fatal signal waits for the reply (Linux 5.19): otherwise the call would be repeated.
-const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+const WAIT_KILLABLE: libc::c_ulong = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 
 /// Whether connections can be redirected: a call that a signal repeats would find a connection with the proxy's answer in it.
 ///
@@ -68,7 +62,7 @@ impl Call {
 /// True while the caller waits. Only makes a system call, so that signal handlers can use it.
 pub fn is_waiting(listener: i32, id: u64) -> bool {
     // SAFETY: the kernel reads one number through the pointer.
-    unsafe { libc::ioctl(listener, ID_VALID as _, &raw const id) == 0 }
+    unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
 /// The listener of one filter.
@@ -94,7 +88,7 @@ impl Listener {
         // SAFETY: the kernel requires all zeroes in the structure, which outlives the call.
         let notification = unsafe {
             let mut notification: libc::seccomp_notif = std::mem::zeroed();
-            if libc::ioctl(self.0.as_raw_fd(), RECEIVE as _, &raw mut notification) != 0 {
+            if libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notification) != 0 {
                 return Err(io::Error::last_os_error());
             }
             notification
@@ -119,7 +113,7 @@ impl Listener {
         let error = result.err().map_or(0, |error| -error.raw_os_error().unwrap_or(libc::EPERM));
         let response = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 };
         // SAFETY: the structure outlives the call. A dead caller needs no reply.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), SEND as _, &raw const response) };
+        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
     }
 
     /// Replaces the caller's socket by a descriptor.
@@ -127,16 +121,15 @@ impl Listener {
     /// # Errors
     /// The caller has exited.
     pub fn replace_socket(&self, call: &Call, descriptor: BorrowedFd<'_>) -> io::Result<()> {
-        const SET_FD: u32 = 1;
         let replacement = libc::seccomp_notif_addfd {
             id: call.id,
-            flags: SET_FD,
+            flags: libc::SECCOMP_ADDFD_FLAG_SETFD as u32,
             srcfd: descriptor.as_raw_fd() as u32,
             newfd: call.socket as u32,
             newfd_flags: libc::O_CLOEXEC as u32,
         };
         // SAFETY: the structure outlives the call.
-        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), ADD_FD as _, &raw const replacement) };
+        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const replacement) };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }

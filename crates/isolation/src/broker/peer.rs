@@ -1,10 +1,11 @@
 //! Checks that a connection has reached a program of the session. A directory that the session writes may also
 //! contain sockets of other programs.
 
-use nacre_containment::fork::fork;
+use nacre_containment::fork::{fork, wait};
+use nix::sys::socket::{getsockopt, sockopt};
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// Maximum length of a chain of parents.
 const MAX_PARENTS: usize = 10_000;
@@ -30,26 +31,12 @@ fn is_inside(socket: &OwnedFd) -> io::Result<bool> {
         // SAFETY: leaves without running destructors, which belong to the parent.
         unsafe { libc::_exit(i32::from(!is_own)) };
     }
-    let status = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None)?;
-    Ok(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 0)))
+    Ok(wait(child) == Some(0))
 }
 
 /// The pid of the process that called listen(2) on the other end, in this pid namespace (unix(7), SO_PEERCRED).
 fn listener(socket: &OwnedFd) -> io::Result<i32> {
-    // SAFETY: all fields are numbers.
-    let mut peer: libc::ucred = unsafe { std::mem::zeroed() };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the kernel writes one structure through the pointer.
-    let done = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &raw mut length,
-        )
-    };
-    if done == 0 { Ok(peer.pid) } else { Err(io::Error::last_os_error()) }
+    Ok(getsockopt(socket, sockopt::PeerCredentials)?.pid())
 }
 
 /// Follows the chain of parents. The supervisor adopts orphans, so the chain of its descendants ends there.

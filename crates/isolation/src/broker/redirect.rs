@@ -1,10 +1,11 @@
 //! Connects a socket of a program to the session's proxy, whatever destination the program gave.
 
-use super::sockets;
 use nacre_protocol::redirect::Redirect;
+use nacre_protocol::socket;
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
+use nix::poll::PollFlags;
+use nix::sys::socket::{MsgFlags, getsockopt, recv, send, setsockopt, sockopt};
+use rustix::fs::{OFlags, fcntl_getfl};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -21,13 +22,11 @@ const PATIENCE_OF_WAITING: Duration = Duration::from_secs(600 + 35);
 /// # Errors
 /// What connect(2) reports to the program. It can try again with the same socket.
 pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16) -> io::Result<()> {
-    // SAFETY: a descriptor and a number.
-    let flags = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) };
-    let waits = flags & libc::O_NONBLOCK == 0;
+    let waits = !fcntl_getfl(socket)?.contains(OFlags::NONBLOCK);
     let end = Instant::now() + if waits { PATIENCE_OF_WAITING } else { PATIENCE };
     // The proxy listens on IPv4. Fails if the socket is bound (ipv6(7)).
     let _ = setsockopt(socket, sockopt::Ipv6V6Only, &false);
-    match sockets::connect(socket, &proxy_address(domain, port)) {
+    match super::connect(socket, &proxy_address(domain, port)) {
         // Interrupted by the timer that looks after the caller, it goes on.
         Err(error) if !matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => return Err(error),
         _ => {}
@@ -35,7 +34,7 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
     ask(socket, &Redirect { destination, waits }, end).inspect_err(|_| {
         // Disconnects it (connect(2)).
         let nowhere = (libc::AF_UNSPEC as u16).to_ne_bytes();
-        let _ = sockets::connect(socket, &[&nowhere[..], &[0; 14]].concat());
+        let _ = super::connect(socket, &[&nowhere[..], &[0; 14]].concat());
     })
 }
 
@@ -43,7 +42,7 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
 fn ask(socket: &OwnedFd, redirect: &Redirect, end: Instant) -> io::Result<()> {
     await_events(socket, PollFlags::POLLOUT, end)?;
     let failure = |errno: i32| Err(io::Error::from_raw_os_error(errno));
-    match sockets::option(socket, libc::SO_ERROR)? {
+    match getsockopt(socket, sockopt::SocketError)? {
         0 => {}
         errno => return failure(errno),
     }
@@ -63,16 +62,11 @@ fn ask(socket: &OwnedFd, redirect: &Redirect, end: Instant) -> io::Result<()> {
 }
 
 /// Waits until something happens on the socket.
-fn await_events(socket: &OwnedFd, events: PollFlags, end: Instant) -> io::Result<()> {
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
-        match poll(&mut [PollFd::new(socket.as_fd(), events)], timeout) {
-            Ok(0) => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
-            // The timer that looks after the caller.
-            Err(Errno::EINTR) => {}
-            outcome => return Ok(outcome.map(|_| ())?),
-        }
+fn await_events(program: &OwnedFd, events: PollFlags, end: Instant) -> io::Result<()> {
+    // The timer that looks after the caller interrupts it.
+    match socket::await_events(program.as_fd(), events, end)? {
+        true => Ok(()),
+        false => Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
     }
 }
 

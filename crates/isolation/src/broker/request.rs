@@ -2,7 +2,7 @@
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
-use super::{Inside, Policy, Reconnect, peer, redirect, sockets};
+use super::{Inside, Policy, Reconnect, peer, redirect};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
 use crate::privileges::become_user;
@@ -10,6 +10,7 @@ use nacre_protocol::redirect::stands_for_name;
 use nacre_protocol::socket;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
+use rustix::net::{Shutdown, SocketType, shutdown, sockopt};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -78,9 +79,9 @@ fn connect(
     if !listener.is_waiting(call) {
         return Err(refused());
     }
-    let (address, domain) = (Address::read(&bytes), sockets::option(&theirs, libc::SO_DOMAIN)?);
+    let (address, domain) = (Address::read(&bytes), sockopt::socket_domain(&theirs)?.as_raw().into());
     let destination = address.internet(domain);
-    let is_stream = sockets::option(&theirs, libc::SO_TYPE)? == libc::SOCK_STREAM;
+    let is_stream = sockopt::socket_type(&theirs)? == SocketType::STREAM;
     let done = match judge(address, domain, inside.confinement, &policy.channel_name) {
         // The proxy reports what it refuses.
         Verdict::Redirect if is_stream => {
@@ -88,7 +89,7 @@ fn connect(
             REDIRECTED.store(theirs.as_raw_fd(), Ordering::Relaxed);
             return redirect::connect(&theirs, domain, destination.ok_or_else(refused)?, port);
         }
-        Verdict::Connect | Verdict::Redirect => sockets::connect(&theirs, &bytes),
+        Verdict::Connect | Verdict::Redirect => super::connect(&theirs, &bytes),
         Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
@@ -129,10 +130,10 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend_from_slice(OsString::from(link).as_bytes());
     address.push(0);
-    sockets::connect(theirs, &address)?;
+    super::connect(theirs, &address)?;
     let has_pid_namespace = inside.confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
     peer::check(theirs, has_pid_namespace, policy.supervisor).inspect_err(|_| {
-        // SAFETY: a descriptor and a number. The program keeps its socket, but cannot use it.
-        unsafe { libc::shutdown(theirs.as_raw_fd(), libc::SHUT_RDWR) };
+        // The program keeps its socket, but cannot use it.
+        let _ = shutdown(theirs, Shutdown::Both);
     })
 }

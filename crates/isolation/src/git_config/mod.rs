@@ -14,6 +14,7 @@ mod keys;
 mod syntax;
 
 use crate::paths::open_path;
+use nacre_containment::lock::Lock;
 use nacre_protocol::message;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat, fstatat};
@@ -24,7 +25,6 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use syntax::{Config, Key, Value, Values};
 
@@ -60,9 +60,9 @@ pub(crate) struct Made {
 /// The copies of a session. They have numbers as directories.
 pub struct GitConfigs {
     directory: OwnedFd,
-    configs: Mutex<Vec<Own>>,
+    configs: Lock<Vec<Own>>,
     /// Their states when they were last read.
-    seen: Mutex<Vec<Option<Stamp>>>,
+    seen: Lock<Vec<Option<Stamp>>>,
 }
 
 struct Own {
@@ -109,22 +109,22 @@ impl GitConfigs {
         // A link may lead to a file of another name.
         let base = |path: &Path, text: &[u8]| path.ends_with(NAME).then(|| values(text)).flatten();
         let own = |Made { path, text, stamp }: Made| Own { base: stamp.and_then(|_| base(&path, &text)), path };
-        Some(Self { directory, configs: Mutex::new(made.into_iter().map(own).collect()), seen: Mutex::new(seen) })
+        Some(Self { directory, configs: Lock::new(made.into_iter().map(own).collect()), seen: Lock::new(seen) })
     }
 
     /// Whether a copy has changed since it was read. Does not block.
     pub fn have_changed(&self) -> bool {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         seen.iter().enumerate().any(|(number, seen)| self.stamp(number) != *seen)
     }
 
     /// Writes what is allowed of the changes to the machine's files. Returns the keys that are withheld, as git names them.
     pub fn write_back(&self) -> Vec<String> {
         let mut withheld = Vec::new();
-        let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut configs = self.configs.lock();
         for (number, own) in configs.iter_mut().enumerate() {
             let stamp = self.stamp(number);
-            let seen = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = || self.seen.lock();
             if seen().get(number).is_none_or(|seen| *seen == stamp) {
                 continue;
             }
@@ -207,7 +207,7 @@ fn update(path: &Path, base: &Values, new: &Values) -> Result<Vec<Key>, ()> {
 
 fn try_to_update(path: &Path, changed: &[&Key], base: &Values, new: &Values) -> Result<Vec<Key>, Refused> {
     let directory = open_path(path.parent().ok_or(Refused::Unchanged)?)?;
-    let _lock = Lock::take(&directory)?;
+    let _lock = GitLock::take(&directory)?;
     let mut file = open_file(&directory, OFlag::O_RDWR)?;
     let old = String::from_utf8(read(&mut file)?).map_err(|_| Refused::Unchanged)?;
     let config = Config::read(&old).ok_or(Refused::Unchanged)?;
@@ -247,14 +247,14 @@ fn shown(Key { section, subsection, name }: &Key) -> String {
 }
 
 /// The lock that git itself takes before it changes the file.
-struct Lock<'a> {
+struct GitLock<'a> {
     directory: &'a OwnedFd,
     file: OwnedFd,
 }
 
 const LOCK: &str = "config.lock";
 
-impl<'a> Lock<'a> {
+impl<'a> GitLock<'a> {
     fn take(directory: &'a OwnedFd) -> Result<Self, Refused> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         for attempt in 0..ATTEMPTS {
@@ -269,7 +269,7 @@ impl<'a> Lock<'a> {
     }
 }
 
-impl Drop for Lock<'_> {
+impl Drop for GitLock<'_> {
     fn drop(&mut self) {
         let found = fstatat(self.directory, LOCK, AtFlags::AT_SYMLINK_NOFOLLOW);
         if let (Ok(found), Ok(own)) = (found, fstat(self.file.as_fd()))

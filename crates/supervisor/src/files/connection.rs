@@ -4,6 +4,7 @@ use super::failure::Stop;
 use nacre_protocol::files::{FilesReply, Finish};
 use nacre_protocol::message;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// See the module.
@@ -40,6 +41,11 @@ impl Connection {
             Ok(0) => Ok(()),
             _ => Err(Stop::Cancelled),
         }
+    }
+
+    /// Does the same for a walk: see [`stopped`](super::failure::stopped).
+    pub fn check_errno(&self) -> Result<(), Errno> {
+        self.check().map_err(|_| Errno::CANCELED)
     }
 
     /// The socket, for polling: the host sends nothing during a watch.

@@ -5,24 +5,20 @@
 
 use super::change::{open_to_read, regular_at};
 use super::connection::Connection;
-use super::cursor::{Cursor, holds};
-use super::failure::{Stop, about, below, failure};
-use super::info::{identity, permissions, target};
-use super::place::Place;
+use super::failure::{Stop, about, below, failure, stopped};
+use super::info::{permissions, target};
+use super::place::{Place, holds};
 use super::temporary::Temporary;
 use super::write::NewContent;
+use nacre_containment::file_tree::{Cursor, copy_content, identity};
 use nacre_protocol::files::{Failure, Kind, Reason};
 use rustix::fs::{
-    Access, AtFlags, Mode, OFlags, RenameFlags, SeekFrom, Stat, accessat, fchmod, ftruncate, mkdirat, mkfifoat, openat,
-    renameat, renameat_with, seek, statat, symlinkat,
+    Access, AtFlags, Mode, OFlags, RenameFlags, Stat, accessat, fchmod, mkdirat, mkfifoat, openat, renameat,
+    renameat_with, statat, symlinkat,
 };
 use rustix::io::Errno;
 use std::fs::File;
-use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-
-/// Bytes copied between two checks of whether the host has closed the connection.
-const PIECE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// See the module.
 pub fn copy(connection: &Connection, cwd: &[u8], from: &[u8], to: &[u8], recursive: bool) -> Result<(), Stop> {
@@ -149,51 +145,12 @@ impl Work<'_> {
     }
 
     /// Copies a file's content, with its holes, and its permissions.
-    fn content(
-        &self,
-        directory: BorrowedFd<'_>,
-        name: &[u8],
-        mut copy: File,
-        from: &[u8],
-        to: &[u8],
-    ) -> Result<(), Stop> {
+    fn content(&self, directory: BorrowedFd<'_>, name: &[u8], copy: File, from: &[u8], to: &[u8]) -> Result<(), Stop> {
         let opened = open_to_read(directory, name, OFlags::NOFOLLOW);
         let (file, found) = opened.map_err(|reason| failure(reason, from))?;
-        let mut file = File::from(file);
-        let mut at = 0;
-        loop {
-            self.connection.check()?;
-            let Some((start, length)) = next_data(&file, at, found.size).map_err(about(from))? else {
-                // It may have become shorter meanwhile.
-                let end = seek(&file, SeekFrom::End(0)).map_err(about(from))?.min(found.size);
-                ftruncate(&copy, end).map_err(about(to))?;
-                break;
-            };
-            seek(&copy, SeekFrom::Start(start)).map_err(about(to))?;
-            let copied = io::copy(&mut (&mut file).take(length), &mut copy);
-            let copied =
-                copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).map_err(about(to))?;
-            if copied == 0 {
-                break;
-            }
-            at = start + copied;
-        }
+        let copied = copy_content(&file.into(), &copy, found.size, &|| self.connection.check_errno());
+        copied.map_err(|errno| stopped(errno, to))?;
         Ok(fchmod(&copy, Mode::from_raw_mode(found.mode & 0o777)).map_err(about(to))?)
-    }
-}
-
-/// The next data of a file that has been read up to `at`: where it begins, and how much to copy at once. `None` if a hole is
-/// the end of a file of this size.
-fn next_data(file: &File, at: u64, size: u64) -> Result<Option<(u64, u64)>, Errno> {
-    match seek(file, SeekFrom::Data(at)) {
-        Ok(start) => {
-            let end = seek(file, SeekFrom::Hole(start)).unwrap_or(u64::MAX);
-            seek(file, SeekFrom::Start(start))?;
-            Ok(Some((start, PIECE_BYTES.min(end.saturating_sub(start)).max(1))))
-        }
-        Err(Errno::NXIO) if at < size => Ok(None),
-        // The file system does not tell, or the file has grown, or has no size, as in /proc. The position is as before.
-        Err(_) => Ok(Some((at, PIECE_BYTES))),
     }
 }
 

@@ -36,3 +36,8 @@ pub fn below(given: &[u8], relative: &[u8]) -> Vec<u8> {
     let separator: &[u8] = if given.ends_with(b"/") { b"" } else { b"/" };
     if relative.is_empty() { given.to_vec() } else { [given, separator, relative].concat() }
 }
+
+/// Why a walk stopped at a path: see [`Connection::check_errno`](super::connection::Connection::check_errno).
+pub fn stopped(errno: Errno, path: &[u8]) -> Stop {
+    if errno == Errno::CANCELED { Stop::Cancelled } else { about(path)(errno).into() }
+}

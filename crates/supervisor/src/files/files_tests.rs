@@ -1,7 +1,7 @@
 //! Tests of the helper over a real socket, in its own process.
 
 use super::*;
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
 use nacre_protocol::files::{Event, Failure, FileChange, Finish, Info, Kind};
 use nacre_protocol::socket;
 use nacre_protocol::standing::{ResourceLimits, RunAs};

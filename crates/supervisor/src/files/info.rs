@@ -10,11 +10,6 @@ pub fn permissions(stat: &Stat) -> u32 {
     stat.st_mode & 0o7777
 }
 
-/// Identifies a file while it exists.
-pub fn identity(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
-}
-
 /// The description of a file from its status.
 pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
     Info {

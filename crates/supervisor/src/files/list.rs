@@ -1,10 +1,10 @@
 //! Lists a directory or a tree.
 
 use super::connection::Connection;
-use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
 use super::way::{Start, Way};
+use nacre_containment::file_tree::Cursor;
 use nacre_protocol::files::{BATCH_BYTES, FilesReply, Kind, ListedEntry, MAX_LIST_BYTES, Reason};
 use rustix::io::Errno;
 
@@ -25,7 +25,7 @@ pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32, 
                 prefix.pop();
                 prefix.truncate(prefix.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
                 match cursor.leave() {
-                    Ok(()) => break,
+                    Ok(_) => break,
                     // The parent directory has been moved or removed, with what was left in it.
                     Err(Errno::STALE) => drop(levels.pop()),
                     Err(errno) => return Err(about(&below(path, &prefix))(errno).into()),

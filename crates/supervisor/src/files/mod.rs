@@ -13,7 +13,6 @@ mod below_root;
 mod change;
 mod connection;
 mod copy;
-mod cursor;
 mod failure;
 mod info;
 mod list;
@@ -38,6 +37,7 @@ use nacre_protocol::files::{Call, Failure, FilesReply, FilesRequest, HELPER_NAME
 use nacre_protocol::message;
 use nix::sys::signal::{SigSet, Signal};
 use rustix::io::Errno;
+use rustix::process::{set_parent_process_death_signal, setpgid};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,22 +68,15 @@ fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
     // Blocked, as in the supervisor: SIGTERM is awaited.
     let _ = SigSet::all().thread_block();
     process_setup::close_inherited(&[socket.as_raw_fd()]);
-    // SAFETY: nothing else runs in this process yet; the calls take numbers, and memory that outlives them.
-    let set_up = unsafe {
-        libc::setpgid(0, 0);
-        let taken = standing.take().map_err(|_| crate::spawn::errno());
-        let restrict = |confined: &Confined| confined.restrict_alone();
-        let taken = taken.and_then(|()| {
-            let restricted = standing.confined.map_or(Ok(()), restrict);
-            restricted.map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM))
-        });
-        // After the change of user, which resets both. On this signal, the helper removes temporary files.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
-        libc::prctl(libc::PR_SET_DUMPABLE, 0);
-        // After the supervisor's death, the host recognizes the helper by this name.
-        libc::prctl(libc::PR_SET_NAME, HELPER_NAME.as_ptr());
-        taken
-    };
+    let _ = setpgid(None, None);
+    let restrict = || standing.confined.map_or(Ok(()), Confined::restrict_alone);
+    let set_up = standing.take().map_err(|(_, error)| error).and_then(|()| restrict());
+    let set_up = set_up.map_err(|error| error.raw_os_error().unwrap_or(libc::EPERM));
+    // After the change of user, which resets both. On this signal, the helper removes temporary files.
+    let _ = set_parent_process_death_signal(Some(rustix::process::Signal::TERM));
+    let _ = nix::sys::prctl::set_dumpable(false);
+    // After the supervisor's death, the host recognizes the helper by this name.
+    let _ = rustix::thread::set_name(HELPER_NAME);
     write::umask();
     let server = Arc::new(Server { socket, set_up, idle: AtomicUsize::new(0), threads: AtomicUsize::new(0) });
     Server::add_thread(&server);

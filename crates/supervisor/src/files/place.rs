@@ -5,8 +5,9 @@
 //! next to the file.
 
 use super::failure::{about, failure};
+use nacre_containment::file_tree::identity;
 use nacre_protocol::files::{Failure, Reason};
-use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat, readlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstat, mkdirat, openat, readlinkat, statat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -102,6 +103,23 @@ fn split(path: &[u8]) -> (&[u8], &[u8], bool) {
 /// Opens a directory as a starting point; nothing can be read through it.
 pub fn open_directory(origin: impl AsFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     openat(origin, path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// True if a directory is `other`, or contains it at any depth.
+pub fn holds(outer: (u64, u64), inner: impl AsFd) -> Result<bool, Errno> {
+    let mut here = statat(inner.as_fd(), ".", AtFlags::empty())?;
+    let mut current = openat(inner, ".", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    loop {
+        if identity(&here) == outer {
+            return Ok(true);
+        }
+        current = openat(&current, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let above = fstat(&current)?;
+        if identity(&above) == identity(&here) {
+            return Ok(false);
+        }
+        here = above;
+    }
 }
 
 /// Opens a directory and creates its missing parts.

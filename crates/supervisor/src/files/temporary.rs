@@ -2,16 +2,17 @@
 //!
 //! They are registered, so that they are also removed if the session ends during the call.
 
-use super::remove::remove_tree;
+use nacre_containment::file_tree::remove_forced;
+use nacre_containment::lock::Lock;
 use nacre_protocol::files::temporary_name;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use std::hash::{BuildHasher, RandomState};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
-static LIVE: Mutex<Vec<Arc<TemporaryFile>>> = Mutex::new(Vec::new());
+static LIVE: Lock<Vec<Arc<TemporaryFile>>> = Lock::new(Vec::new());
 
 struct TemporaryFile {
     directory: OwnedFd,
@@ -19,7 +20,7 @@ struct TemporaryFile {
     is_tree: bool,
     /// Whether there is a file with this temporary name. Locked by the system calls that change it, which may hang with
     /// their file system; meanwhile, [`LIVE`] is free for other calls.
-    exists: Mutex<bool>,
+    exists: Lock<bool>,
 }
 
 /// See the module. Dropping it removes the file.
@@ -55,10 +56,10 @@ impl Temporary {
         loop {
             let name = temporary_name(RandomState::new().hash_one(0));
             let directory = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
-            let entry = Arc::new(TemporaryFile { directory, name, is_tree, exists: Mutex::new(false) });
+            let entry = Arc::new(TemporaryFile { directory, name, is_tree, exists: Lock::new(false) });
             let temporary = Self(Arc::clone(&entry));
-            let mut exists = lock(&entry.exists);
-            lock(&LIVE).push(Arc::clone(&entry));
+            let mut exists = entry.exists.lock();
+            LIVE.lock().push(Arc::clone(&entry));
             match make(&entry.name) {
                 Ok(made) => {
                     *exists = true;
@@ -78,7 +79,7 @@ impl Temporary {
     /// Gives it its final name with `rename`, after which it is no longer temporary.
     pub fn keep(self, rename: impl FnOnce(&[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
         // Under the lock: an end of the session in between must not remove a file with its final name.
-        let mut exists = lock(&self.0.exists);
+        let mut exists = self.0.exists.lock();
         let renamed = rename(&self.0.name);
         *exists = renamed.is_err();
         renamed
@@ -88,20 +89,20 @@ impl Temporary {
 impl Drop for Temporary {
     fn drop(&mut self) {
         self.0.remove();
-        lock(&LIVE).retain(|entry| !Arc::ptr_eq(entry, &self.0));
+        LIVE.lock().retain(|entry| !Arc::ptr_eq(entry, &self.0));
     }
 }
 
 impl TemporaryFile {
     fn remove(&self) {
-        let mut exists = lock(&self.exists);
+        let mut exists = self.exists.lock();
         if !std::mem::take(&mut *exists) {
             return;
         }
         if self.is_tree {
             // A copy that has not noticed its end yet can add a file meanwhile.
             for _ in 0..REMOVALS {
-                if remove_tree(self.directory.as_fd(), &self.name, &self.name, true, &|| Ok(())).is_ok() {
+                if remove_forced(&self.directory, &self.name).is_ok() {
                     return;
                 }
                 std::thread::sleep(PAUSE);
@@ -115,7 +116,7 @@ impl TemporaryFile {
 /// Removes all of them, each on its own thread, since any may hang with its file system. Keeps the lock, so that no call
 /// creates another before this process exits.
 pub fn remove_all() {
-    let live = lock(&LIVE);
+    let live = LIVE.lock();
     std::thread::scope(|scope| {
         for entry in live.iter() {
             let remover = std::thread::Builder::new().spawn_scoped(scope, || entry.remove());
@@ -127,13 +128,10 @@ pub fn remove_all() {
     std::mem::forget(live);
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn it_is_gone_when_it_is_dropped_and_stays_when_it_is_kept() {

@@ -1,7 +1,7 @@
 //! A watch against a model: what its events say, one after the other, is what is there in the end.
 
 use super::tests::{Helper, reply};
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
 use nacre_protocol::files::{Call, Event, FileChange, FilesReply};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::{CWD, RenameFlags, renameat_with};

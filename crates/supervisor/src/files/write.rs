@@ -10,10 +10,11 @@
 use super::change::regular_at;
 use super::connection::Connection;
 use super::failure::{Stop, about};
-use super::info::{identity, info, permissions};
+use super::info::{info, permissions};
 use super::place::Place;
 use super::temporary::Temporary;
 use super::way::{Start, target_of};
+use nacre_containment::file_tree::identity;
 use nacre_protocol::files::{Failure, FilesReply, Finish};
 use rustix::fs::{
     Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat,

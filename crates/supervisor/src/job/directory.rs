@@ -10,6 +10,8 @@ use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, ROOM_BYTES};
 use nacre_containment::job::{leftover, lock};
 use nacre_protocol::job::{JobRefusal, JobRequest};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -160,10 +162,8 @@ impl Directory {
     /// later output then uses.
     pub fn is_full(&self) -> bool {
         let Ok(info) = self.output.metadata() else { return false };
-        let (start, block) = (info.len() as libc::off_t, 4096);
-        // SAFETY: a plain call on an open descriptor.
-        let result = unsafe { libc::fallocate(self.output.as_raw_fd(), libc::FALLOC_FL_KEEP_SIZE, start, block) };
-        result < 0 && matches!(io::Error::last_os_error().raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT))
+        let reserved = fallocate(&self.output, FallocateFlags::KEEP_SIZE, info.len(), 4096);
+        matches!(reserved, Err(Errno::NOSPC | Errno::DQUOT))
     }
 }
 

@@ -15,13 +15,8 @@ use crate::process_setup;
 use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
 use nacre_containment::ladder::UNKILLABLE;
-use nacre_containment::pid::Pid;
-use nacre_containment::proc_table;
-use nacre_containment::signal;
+use nacre_containment::{fork, signal};
 use nacre_protocol::job::{Answer, JobRequest};
-use nix::errno::Errno;
-use nix::sys::wait::{WaitStatus, waitpid};
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// Becomes the guard, after starting the supervisor. Never returns.
@@ -55,15 +50,10 @@ fn watch(supervisor: i32, request: &JobRequest, channels: Channels, claimed: &Cl
     let Channels { answer: _answer, stdin, null: _ } = channels;
     drop(stdin);
     let limits = Limits::current();
-    loop {
-        match waitpid(nix::unistd::Pid::from_raw(supervisor), None) {
-            // The supervisor ended everything itself.
-            Ok(WaitStatus::Exited(_, 0)) => std::process::exit(0),
-            Err(Errno::EINTR) => {}
-            _ => break,
-        }
+    if fork::wait(supervisor) == Some(0) {
+        // It has ended everything itself.
+        std::process::exit(0);
     }
-    let own = Pid::new(std::process::id() as i32).expect("a guard is never init");
     let group =
         request.group_parent.as_ref().map(|parent| Group::at(parent.join(life::group_name(supervisor, request))));
     let give_up = Instant::now() + UNKILLABLE;
@@ -72,10 +62,7 @@ fn watch(supervisor: i32, request: &JobRequest, channels: Channels, claimed: &Cl
         if let Some(group) = &group {
             let _ = group.kill();
         }
-        // If this process cannot look, it has children, and looks again.
-        for stat in proc_table::descendants(&[own], &HashSet::new()).unwrap_or_default() {
-            let _ = signal::send_to(stat.identity, libc::SIGKILL);
-        }
+        signal::kill_descendants();
         if (reap() && group.as_ref().is_none_or(|group| group.remove().is_ok())) || Instant::now() > give_up {
             break;
         }

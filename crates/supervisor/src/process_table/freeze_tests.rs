@@ -1,7 +1,7 @@
 use super::*;
-use crate::fixture::{Session, Started, is_running, process};
 use crate::ordered_kill::{OrderedKill, Target};
-use crate::own_process::{in_own_process, until};
+use crate::testing::own_process::{in_own_process, until};
+use crate::testing::{Session, Started, is_running, process};
 use nacre_containment::signal;
 
 /// Looks until the answer arrives.
@@ -126,7 +126,7 @@ fn a_program_outside_of_the_groups_is_named_and_nothing_stays_frozen() {
     in_own_process(|| {
         let Some(mut session) = Session::with_groups() else { return };
         let busy = start_busy(&mut session, 1);
-        let outside = crate::fixture::spawn_sleeper(None);
+        let outside = crate::testing::spawn_sleeper(None);
         session.table.freeze(5, false);
         // Sooner than the kernel's time to stop the others.
         session.table.freeze.as_mut().unwrap().wait.as_mut().unwrap().begun = Instant::now() - STOPPING;

@@ -146,8 +146,6 @@ impl ProcessTable {
         if let Some(groups) = &self.groups {
             let _ = groups.session().kill();
         }
-        for stat in proc_table::descendants(&[self.own], &HashSet::new()).unwrap_or_default() {
-            let _ = signal::send_to(stat.identity, libc::SIGKILL);
-        }
+        signal::kill_descendants();
     }
 }

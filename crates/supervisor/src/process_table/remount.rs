@@ -10,7 +10,7 @@ use nacre_containment::signal;
 use nacre_isolation::remount::Problem;
 use nacre_protocol::socket;
 use nacre_protocol::supervisor::Report;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::PollFlags;
 use nix::sys::socket::{Shutdown, shutdown};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -56,14 +56,8 @@ impl ProcessTable {
 
 /// Waits until a shell has noted its directory, or has ended.
 fn await_shell(shell: &OwnedFd, deadline: Instant) -> io::Result<()> {
-    let mut descriptors = [PollFd::new(shell.as_fd(), PollFlags::POLLIN)];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match poll(&mut descriptors, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)) {
-            Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "its shell does not respond")),
-            Err(nix::errno::Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-            Ok(_) => return socket::receive(shell.as_fd(), &mut [0; 1]).map(drop),
-        }
+    if !socket::await_events(shell.as_fd(), PollFlags::POLLIN, deadline)? {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "its shell does not respond"));
     }
+    socket::receive(shell.as_fd(), &mut [0; 1]).map(drop)
 }

@@ -52,7 +52,7 @@ fn run_alone(test: impl FnOnce()) {
     std::thread::spawn(|| {
         std::thread::sleep(WATCHDOG);
         eprintln!("the test takes too long");
-        kill_descendants();
+        signal::kill_descendants();
         std::process::exit(1);
     });
     test();
@@ -80,12 +80,6 @@ fn own_pid() -> Pid {
 
 fn descendants() -> Vec<Stat> {
     proc_table::descendants(&[own_pid()], &HashSet::new()).unwrap()
-}
-
-fn kill_descendants() {
-    for stat in descendants() {
-        let _ = signal::send_to(stat.identity, libc::SIGKILL);
-    }
 }
 
 /// Waits for a condition.

@@ -1,7 +1,8 @@
 //! Shared by the unit tests: a session with a real shell and real processes, but no host.
 
+pub mod own_process;
+
 use crate::own_limits;
-use crate::own_process::{PATIENCE, group_name, until};
 use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Program};
 use crate::reap::reap;
@@ -18,6 +19,7 @@ use nacre_protocol::supervisor::{Order, Report, Role, Setup};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use own_process::{PATIENCE, group_name, until};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
