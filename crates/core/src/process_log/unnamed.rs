@@ -1,7 +1,8 @@
 //! The state directory, and unnamed files in it.
 //!
 //! Such a file never has a name that outlives the call that opens it, so it disappears however this process ends. If
-//! the file system does not support O_TMPFILE, the file has a name briefly.
+//! the file system does not support O_TMPFILE, the file has a name briefly. The next call removes files of processes
+//! that were killed at that point.
 
 use crate::blocking::Turns;
 use crate::error::{Code, Error};
@@ -15,6 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
+
+/// Prefix of a file's temporary name.
+const NAME: &str = "log-";
 
 /// How long the state directory may take to be inspected.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -76,17 +80,39 @@ fn open_unnamed(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// Does the same without O_TMPFILE: the file has a name for a moment. If this process is killed then, an empty file stays.
+/// Does the same without O_TMPFILE: the file has a name for a moment.
 fn open_unlinked(directory: &Path) -> io::Result<File> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let name = format!("log-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = directory.join(name);
-        match private().create_new(true).open(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            file => return file.and_then(|file| std::fs::remove_file(&path).map(|()| file)),
+    sweep(directory);
+    let name = format!("{NAME}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let path = directory.join(name);
+    let file = private().create_new(true).open(&path)?;
+    match std::fs::remove_file(&path) {
+        // Another process has swept the file.
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(file),
+    }
+}
+
+/// Removes files of processes that died between creating a file and removing its name.
+///
+/// Nothing is written before the name is removed, and a live process keeps its descriptor, so it loses nothing either.
+/// There is no need to guess from a pid whether the process is alive.
+fn sweep(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(is_name);
+        let is_empty = || entry.metadata().is_ok_and(|info| info.is_file() && info.len() == 0);
+        if is_ours && is_empty() {
+            let _ = std::fs::remove_file(entry.path());
         }
     }
+}
+
+/// True for `log-<pid>-<count>`.
+fn is_name(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = name.strip_prefix(NAME).and_then(|rest| rest.split_once('-'));
+    numbers.is_some_and(|(pid, count)| is_number(pid) && is_number(count))
 }
 
 fn private() -> OpenOptions {
@@ -141,14 +167,29 @@ mod tests {
     fn the_file_is_private_and_has_no_name() {
         for open in [open_unnamed, open_unlinked] {
             let directory = tempfile::tempdir().unwrap();
-            // Left by another process with this pid.
-            let (taken, left) = (format!("log-{}-0", std::process::id()), directory.path().join("left"));
-            std::fs::write(directory.path().join(&taken), "").unwrap();
             let file = open(directory.path()).unwrap();
-            std::fs::rename(directory.path().join(taken), left).unwrap();
             let metadata = file.metadata().unwrap();
             assert_eq!((metadata.mode() & 0o777, metadata.nlink()), (0o600, 0));
-            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+            assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         }
+    }
+
+    #[test]
+    fn empty_files_of_dead_processes_are_swept_and_nothing_else_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["log-999999-0", "log-1-1", "log-1-x", "log-", "notes"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        std::fs::write(at("log-7-7"), "text").unwrap();
+        std::fs::create_dir(at("log-8-8")).unwrap();
+        std::os::unix::fs::symlink(at("notes"), at("log-9-9")).unwrap();
+        open_unlinked(directory.path()).unwrap();
+        let mut left: Vec<String> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["log-", "log-1-x", "log-7-7", "log-8-8", "log-9-9", "notes"]);
     }
 }
