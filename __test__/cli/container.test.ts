@@ -4,7 +4,7 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
 import { type StandIn, withStandIn } from '../helpers/stand-in-engine.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 type Engines = Parameters<typeof withStandIn>[0]
 
@@ -81,10 +81,7 @@ describe('nacre up', () => {
       engine.on('image inspect', 'exit 1')
       engine.on('pull', 'touch "$state/pulls"; exec sleep 600')
       const up = start(['up', '--cwd', engine.project], '')
-      await until(
-        () => readdirSync(engine.state).includes('pulls') || undefined,
-        () => 'nothing is pulled',
-      )
+      await holds(() => readdirSync(engine.state).includes('pulls'))
       up.child.kill('SIGINT')
       expect((await up.ended).code).toBe(1)
       expect(containers(engine)).toEqual([])

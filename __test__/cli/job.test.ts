@@ -6,7 +6,7 @@ import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const main = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'cli', 'main.js')
 
@@ -94,10 +94,7 @@ it('rm --force ends a job first', () =>
   withCli(async ({ job, root }) => {
     await job('start', '--id', 'nap', 'sleep', '600')
     expect(await job('rm', '--force', 'nap')).toEqual({ code: 0, stdout: '', stderr: '' })
-    await until(
-      () => !existsSync(path.join(root, 'nap')) || undefined,
-      () => 'it is still there',
-    )
+    await holds(() => !existsSync(path.join(root, 'nap')))
   }))
 
 it('the list has filters, and says when the root is not there', () =>

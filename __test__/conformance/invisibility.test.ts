@@ -65,98 +65,74 @@ inChosenModes('a session looks like any bash', (stage) => {
   }
 })
 
-conforms('the engine does not show', [
-  {
-    name: 'in the variables',
-    steps: [
-      { run: 'set | grep -ic nacre_ ; declare -p | grep -ic __nacre', out: '1\n0\n', code: 1 },
-      { run: 'exit 3', code: 3 },
-      {
-        run: 'set | grep -c __; declare -p | grep -c nacre__; echo "[$BASH_EXECUTION_STRING]"',
-        out: /^\d+\n0\n\[\]\n$/,
-      },
-    ],
-  },
-  {
-    name: 'in the descriptors of a child',
-    steps: [
-      { run: 'ls /proc/self/fd', out: '0\n1\n2\n3\n' },
-      {
-        run: "bash -c 'echo /proc/self/fd/*'",
-        out: '/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n',
-      },
-      { run: '(ls /proc/self/fd) | cat', out: '0\n1\n2\n3\n' },
-      { run: 'ls /proc/self/fd & wait', out: '0\n1\n2\n3\n' },
-      { run: 'exit 3', code: 3 },
-      { run: 'ls /proc/self/fd', out: '0\n1\n2\n3\n' },
-    ],
-  },
-  {
-    name: 'in the low descriptors of the shell',
-    steps: [
-      { run: 'for fd in /proc/$$/fd/?; do echo ${fd##*/}; done', out: '0\n1\n2\n3\n' },
-      { run: 'exec {a}</dev/null {b}</dev/null 3</dev/null; echo on', out: 'on\n' },
-      { run: 'for fd in /proc/$$/fd/?; do echo ${fd##*/}; done', out: '0\n1\n2\n3\n4\n' },
-    ],
-  },
-  {
-    name: 'among the children of the shell',
-    steps: [
-      { run: 'read -ra c </proc/$$/task/$$/children; echo ${#c[@]}', out: '0\n' },
-      { run: 'x=1' },
-      { run: 'read -ra c </proc/$$/task/$$/children; echo ${#c[@]}', out: '0\n' },
-    ],
-  },
-  {
-    name: 'in traps, asked in a function, an alias and a file',
-    steps: [
-      { run: 'echo "trap -p" >file; . ./file; eval "tr""ap -p"' },
-      { run: "trap 'echo u' USR1; . ./file", out: "trap -- 'echo u' SIGUSR1\n" },
-      { run: "trap 'echo t' TERM; trap -p", out: "trap -- 'echo u' SIGUSR1\ntrap -- 'echo t' SIGTERM\n" },
-      { run: 'trap - TERM USR1; trap -p; trap -p TERM' },
-      { run: 'kill $$', code: 143 },
-      { run: 'trap -p' },
-    ],
-  },
-  {
-    name: 'in signals of children',
-    steps: [
-      { run: 'yes | head -n 1', out: 'y\n' },
-      {
-        run: "bash -c 'kill -TERM $$'; echo $?",
-        out: '143\n',
-        err: /^(.*Terminated.*\n)?$/,
-      },
-      { run: 'bash -c \'trap "echo int" INT; kill -INT $$\'', out: 'int\n' },
-    ],
-  },
-  {
-    name: 'in the history',
-    steps: [
-      { run: 'set -o history; echo a', out: 'a\n' },
-      { run: 'echo b', out: 'b\n' },
-      { run: 'history | grep -c buil[t]in', out: '0\n', code: 1 },
-    ],
-  },
-  {
-    name: 'in the messages of errors',
-    steps: [
-      { run: 'nope', code: 127, err: 'bash: line 1: nope: command not found\n' },
-      { run: '\n\nnope', code: 127, err: 'bash: line 3: nope: command not found\n' },
-      {
-        run: 'f() {\n  nope\n}\nf',
-        code: 127,
-        err: /^(bash|environment): line 2: nope: command not found\n$/,
-      },
-      { run: 'f', code: 127, err: /^(bash|environment): line \d: nope: command not found\n$/ },
-      { run: 'echo nope >file; . ./file', code: 127, err: './file: line 1: nope: command not found\n' },
-      { run: 'cd /no/such', code: 1, err: 'bash: line 1: cd: /no/such: No such file or directory\n' },
-      { run: '/etc/passwd', code: 126, err: 'bash: line 1: /etc/passwd: Permission denied\n' },
-      { run: '/usr', code: 126, err: 'bash: line 1: /usr: Is a directory\n' },
-      {
-        run: 'printf "#!/no/such\\n" >s; chmod +x s; ./s; [[ $? == 12[67] ]]',
-        err: /bad interpreter|cannot execute/,
-      },
-    ],
-  },
-])
+conforms('the engine does not show', {
+  'in the variables': [
+    { run: 'set | grep -ic nacre_ ; declare -p | grep -ic __nacre', out: '1\n0\n', code: 1 },
+    { run: 'exit 3', code: 3 },
+    {
+      run: 'set | grep -c __; declare -p | grep -c nacre__; echo "[$BASH_EXECUTION_STRING]"',
+      out: /^\d+\n0\n\[\]\n$/,
+    },
+  ],
+  'in the descriptors of a child': [
+    { run: 'ls /proc/self/fd', out: '0\n1\n2\n3\n' },
+    {
+      run: "bash -c 'echo /proc/self/fd/*'",
+      out: '/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n',
+    },
+    { run: '(ls /proc/self/fd) | cat', out: '0\n1\n2\n3\n' },
+    { run: 'ls /proc/self/fd & wait', out: '0\n1\n2\n3\n' },
+    { run: 'exit 3', code: 3 },
+    { run: 'ls /proc/self/fd', out: '0\n1\n2\n3\n' },
+  ],
+  'in the low descriptors of the shell': [
+    { run: 'for fd in /proc/$$/fd/?; do echo ${fd##*/}; done', out: '0\n1\n2\n3\n' },
+    { run: 'exec {a}</dev/null {b}</dev/null 3</dev/null; echo on', out: 'on\n' },
+    { run: 'for fd in /proc/$$/fd/?; do echo ${fd##*/}; done', out: '0\n1\n2\n3\n4\n' },
+  ],
+  'among the children of the shell': [
+    { run: 'read -ra c </proc/$$/task/$$/children; echo ${#c[@]}', out: '0\n' },
+    { run: 'x=1' },
+    { run: 'read -ra c </proc/$$/task/$$/children; echo ${#c[@]}', out: '0\n' },
+  ],
+  'in traps, asked in a function, an alias and a file': [
+    { run: 'echo "trap -p" >file; . ./file; eval "tr""ap -p"' },
+    { run: "trap 'echo u' USR1; . ./file", out: "trap -- 'echo u' SIGUSR1\n" },
+    { run: "trap 'echo t' TERM; trap -p", out: "trap -- 'echo u' SIGUSR1\ntrap -- 'echo t' SIGTERM\n" },
+    { run: 'trap - TERM USR1; trap -p; trap -p TERM' },
+    { run: 'kill $$', code: 143 },
+    { run: 'trap -p' },
+  ],
+  'in signals of children': [
+    { run: 'yes | head -n 1', out: 'y\n' },
+    {
+      run: "bash -c 'kill -TERM $$'; echo $?",
+      out: '143\n',
+      err: /^(.*Terminated.*\n)?$/,
+    },
+    { run: 'bash -c \'trap "echo int" INT; kill -INT $$\'', out: 'int\n' },
+  ],
+  'in the history': [
+    { run: 'set -o history; echo a', out: 'a\n' },
+    { run: 'echo b', out: 'b\n' },
+    { run: 'history | grep -c buil[t]in', out: '0\n', code: 1 },
+  ],
+  'in the messages of errors': [
+    { run: 'nope', code: 127, err: 'bash: line 1: nope: command not found\n' },
+    { run: '\n\nnope', code: 127, err: 'bash: line 3: nope: command not found\n' },
+    {
+      run: 'f() {\n  nope\n}\nf',
+      code: 127,
+      err: /^(bash|environment): line 2: nope: command not found\n$/,
+    },
+    { run: 'f', code: 127, err: /^(bash|environment): line \d: nope: command not found\n$/ },
+    { run: 'echo nope >file; . ./file', code: 127, err: './file: line 1: nope: command not found\n' },
+    { run: 'cd /no/such', code: 1, err: 'bash: line 1: cd: /no/such: No such file or directory\n' },
+    { run: '/etc/passwd', code: 126, err: 'bash: line 1: /etc/passwd: Permission denied\n' },
+    { run: '/usr', code: 126, err: 'bash: line 1: /usr: Is a directory\n' },
+    {
+      run: 'printf "#!/no/such\\n" >s; chmod +x s; ./s; [[ $? == 12[67] ]]',
+      err: /bad interpreter|cannot execute/,
+    },
+  ],
+})

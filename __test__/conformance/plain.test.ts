@@ -1,7 +1,7 @@
 /** The plain engine: what one command leaves to the next, although each runs in a separate bash. */
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { type Case, conforms, type Step } from '../helpers/conformance.js'
+import { conforms, type Step } from '../helpers/conformance.js'
 import { enter, plain } from '../helpers/modes.js'
 
 /** Commands between the two steps of a case, none of which may change what is kept. */
@@ -55,40 +55,31 @@ const restored: Record<string, [set: string, see: string, seen: string]> = {
   arguments: ["set -- one 'two three'", 'printf "<%s>" "$#" "$@"', '<2><one><two three>'],
 }
 
-const keeping: Case[] = Object.entries(restored).flatMap(([name, [set, see, out]]) =>
-  Object.entries(between).map(([what, step]) => ({
-    name: `${name} outlive ${what}`,
-    steps: [{ run: set }, step, { run: see, out }],
-  })),
+const keeping = Object.entries(restored).flatMap(([name, [set, see, out]]) =>
+  Object.entries(between).map(([what, step]): [string, Step[]] => [
+    `${name} outlive ${what}`,
+    [{ run: set }, step, { run: see, out }],
+  ]),
 )
 
-conforms('the plain engine keeps state', keeping, plain.slice(0, 1))
+conforms('the plain engine keeps state', Object.fromEntries(keeping), plain.slice(0, 1))
 
 conforms(
   'the plain engine keeps the status',
-  [
-    {
-      name: 'status of a failed command',
-      steps: [
-        { run: '(exit 7)', code: 7 },
-        { run: 'echo $?', out: '7\n' },
-      ],
-    },
-    {
-      name: 'status of an exit',
-      steps: [
-        { run: 'exit 8', code: 8 },
-        { run: 'echo $?', out: '8\n' },
-      ],
-    },
-    {
-      name: 'a status under errexit does not end the next command',
-      steps: [
-        { run: 'set -e; false', code: 1 },
-        { run: 'echo $?', out: '1\n' },
-      ],
-    },
-  ],
+  {
+    'status of a failed command': [
+      { run: '(exit 7)', code: 7 },
+      { run: 'echo $?', out: '7\n' },
+    ],
+    'status of an exit': [
+      { run: 'exit 8', code: 8 },
+      { run: 'echo $?', out: '8\n' },
+    ],
+    'a status under errexit does not end the next command': [
+      { run: 'set -e; false', code: 1 },
+      { run: 'echo $?', out: '1\n' },
+    ],
+  },
   plain.slice(0, 1),
 )
 
@@ -112,118 +103,89 @@ it('names more as restored where the builtin is used', async () => {
 
 conforms(
   'the plain engine ends a shell as bash does',
-  [
-    {
-      name: 'an EXIT trap runs once, at the end, and sees the status',
-      steps: [
-        { run: "trap 'echo bye $?' EXIT" },
-        { run: 'echo on', out: 'on\n' },
-        { run: 'x=1; exit 5', code: 5, out: 'bye 5\n' },
-        { run: 'echo $x; g() { exit 6; }; g', code: 6, out: '1\nbye 6\n' },
-        { run: 'trap - EXIT' },
-        { run: 'exit 7', code: 7 },
-      ],
-    },
-    {
-      name: 'an EXIT trap may choose the status',
-      steps: [{ run: "trap 'exit 9' EXIT" }, { run: 'x=1; exit 3', code: 9 }, { run: 'echo $x', out: '1\n' }],
-    },
-    {
-      name: 'an EXIT trap set by the command that exits runs, and the rest of that command is lost',
-      steps: [
-        { run: "x=2; trap 'echo bye' EXIT; exit 4", code: 4, out: 'bye\n', restarted: true },
-        { run: 'echo [$x]', out: '[]\n' },
-      ],
-    },
-    {
-      name: 'local variables of functions that exit are not kept',
-      steps: [
-        { run: 'v=1; a=(x y)' },
-        {
-          run: 'f() { local v=2 PATH=/none only=3; new=4; g; }; g() { local -r a=inner; exit 5; }; f',
-          code: 5,
-        },
-        { run: 'echo $v ${a[1]} [$only] $new; ls', out: '1 y [] 4\n' },
-      ],
-    },
-    {
-      name: 'errexit and nounset',
-      steps: [
-        { run: 'set -e; x=1; false; echo no', code: 1 },
-        {
-          run: 'set +e; set -u; echo $x; echo $nothing',
-          code: 127,
-          out: '1\n',
-          err: /nothing: unbound variable/,
-        },
-        { run: 'set +u; echo "[$nothing]"', out: '[]\n' },
-      ],
-    },
-    {
-      name: 'ERR and DEBUG traps fire for commands of the user alone',
-      steps: [
-        { run: "trap 'echo err $?' ERR" },
-        { run: '(exit 5); (exit 6)', code: 6, out: 'err 5\nerr 6\n' },
-        { run: "trap - ERR; trap 'echo d' DEBUG" },
-        { run: 'echo a; echo b', out: 'd\na\nd\nb\n' },
-        { run: 'trap - DEBUG', out: 'd\n' },
-      ],
-    },
-    {
-      name: 'line numbers begin at 1',
-      steps: [
-        {
-          run: '\necho $LINENO; nope',
-          out: '2\n',
-          code: 127,
-          err: 'bash: line 2: nope: command not found\n',
-        },
-        { run: 'echo a\nfi', out: 'a\n', code: 2, err: /line 2: syntax error/ },
-      ],
-    },
-  ],
+  {
+    'an EXIT trap runs once, at the end, and sees the status': [
+      { run: "trap 'echo bye $?' EXIT" },
+      { run: 'echo on', out: 'on\n' },
+      { run: 'x=1; exit 5', code: 5, out: 'bye 5\n' },
+      { run: 'echo $x; g() { exit 6; }; g', code: 6, out: '1\nbye 6\n' },
+      { run: 'trap - EXIT' },
+      { run: 'exit 7', code: 7 },
+    ],
+    'an EXIT trap may choose the status': [
+      { run: "trap 'exit 9' EXIT" },
+      { run: 'x=1; exit 3', code: 9 },
+      { run: 'echo $x', out: '1\n' },
+    ],
+    'an EXIT trap set by the command that exits runs, and the rest of that command is lost': [
+      { run: "x=2; trap 'echo bye' EXIT; exit 4", code: 4, out: 'bye\n', restarted: true },
+      { run: 'echo [$x]', out: '[]\n' },
+    ],
+    'local variables of functions that exit are not kept': [
+      { run: 'v=1; a=(x y)' },
+      {
+        run: 'f() { local v=2 PATH=/none only=3; new=4; g; }; g() { local -r a=inner; exit 5; }; f',
+        code: 5,
+      },
+      { run: 'echo $v ${a[1]} [$only] $new; ls', out: '1 y [] 4\n' },
+    ],
+    'errexit and nounset': [
+      { run: 'set -e; x=1; false; echo no', code: 1 },
+      {
+        run: 'set +e; set -u; echo $x; echo $nothing',
+        code: 127,
+        out: '1\n',
+        err: /nothing: unbound variable/,
+      },
+      { run: 'set +u; echo "[$nothing]"', out: '[]\n' },
+    ],
+    'ERR and DEBUG traps fire for commands of the user alone': [
+      { run: "trap 'echo err $?' ERR" },
+      { run: '(exit 5); (exit 6)', code: 6, out: 'err 5\nerr 6\n' },
+      { run: "trap - ERR; trap 'echo d' DEBUG" },
+      { run: 'echo a; echo b', out: 'd\na\nd\nb\n' },
+      { run: 'trap - DEBUG', out: 'd\n' },
+    ],
+    'line numbers begin at 1': [
+      {
+        run: '\necho $LINENO; nope',
+        out: '2\n',
+        code: 127,
+        err: 'bash: line 2: nope: command not found\n',
+      },
+      { run: 'echo a\nfi', out: 'a\n', code: 2, err: /line 2: syntax error/ },
+    ],
+  },
   plain,
 )
 
 conforms(
   'a scope in the plain engine',
-  [
-    {
-      name: 'variables and directory of one command',
-      steps: [
-        { run: 'declare -i V=1; mkdir sub' },
-        { run: 'pwd; printenv V', options: { cwd: 'sub', env: { V: 'x' } }, out: '<dir>/sub\nx\n' },
-        { run: 'exit 3', options: { cwd: '/', env: { V: 'x', W: 'y' } }, code: 3 },
-        { run: 'pwd; V=V+1; echo $V [$W]', out: '<dir>\n2 []\n' },
-      ],
-    },
-    {
-      name: 'a read-only variable and a directory that is not there are refused',
-      steps: [
-        { run: 'readonly R=1' },
-        { run: 'echo no', options: { env: { R: '2' } }, rejects: 'INVALID_ENV_NAME' },
-        { run: 'echo no', options: { cwd: 'nowhere' }, rejects: 'CWD_NOT_FOUND' },
-        { run: 'echo $R', out: '1\n' },
-      ],
-    },
-    {
-      name: 'words are neither expanded nor functions or aliases',
-      steps: [
-        { run: 'echo() { :; }; shopt -s expand_aliases; alias printf=false' },
-        { run: ['echo', '$HOME', "it's *"], out: "$HOME it's *\n" },
-        { run: ['printf', '%s'] },
-        { run: ['no such program'], code: 127, err: 'bash: line 1: no such program: command not found\n' },
-      ],
-    },
-    {
-      name: 'standard input',
-      steps: [
-        { run: 'cat', options: { input: 'text' }, out: 'text' },
-        { run: 'read -r x; echo "$x"; cat', options: { input: 'a b\nc\n' }, out: 'a b\nc\n' },
-        { run: 'cat' },
-        { run: 'wc -c', options: { input: new Uint8Array(300_000) }, out: '300000\n' },
-      ],
-    },
-  ],
+  {
+    'variables and directory of one command': [
+      { run: 'declare -i V=1; mkdir sub' },
+      { run: 'pwd; printenv V', options: { cwd: 'sub', env: { V: 'x' } }, out: '<dir>/sub\nx\n' },
+      { run: 'exit 3', options: { cwd: '/', env: { V: 'x', W: 'y' } }, code: 3 },
+      { run: 'pwd; V=V+1; echo $V [$W]', out: '<dir>\n2 []\n' },
+    ],
+    'a read-only variable and a directory that is not there are refused': [
+      { run: 'readonly R=1' },
+      { run: 'echo no', options: { env: { R: '2' } }, rejects: 'INVALID_ENV_NAME' },
+      { run: 'echo no', options: { cwd: 'nowhere' }, rejects: 'CWD_NOT_FOUND' },
+      { run: 'echo $R', out: '1\n' },
+    ],
+    'words are neither expanded nor functions or aliases': [
+      { run: 'echo() { :; }; shopt -s expand_aliases; alias printf=false' },
+      { run: ['echo', '$HOME', "it's *"], out: "$HOME it's *\n" },
+      { run: ['printf', '%s'] },
+      { run: ['no such program'], code: 127, err: 'bash: line 1: no such program: command not found\n' },
+    ],
+    'standard input': [
+      { run: 'cat', options: { input: 'text' }, out: 'text' },
+      { run: 'read -r x; echo "$x"; cat', options: { input: 'a b\nc\n' }, out: 'a b\nc\n' },
+      { run: 'cat' },
+      { run: 'wc -c', options: { input: new Uint8Array(300_000) }, out: '300000\n' },
+    ],
+  },
   plain,
 )

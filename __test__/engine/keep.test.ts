@@ -14,7 +14,7 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { withStandIn } from '../helpers/stand-in-engine.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 describe('setup', () => {
   it('runs once in the top of the project, before any client enters', () =>
@@ -66,10 +66,7 @@ describe('setup', () => {
       const controller = new AbortController()
       const setup = 'touch begun; sleep 600'
       const opening = rejectionOf(open({ setup, signal: controller.signal }))
-      await until(
-        () => existsSync(path.join(project, 'begun')) || undefined,
-        () => 'the set-up has not begun',
-      )
+      await holds(() => existsSync(path.join(project, 'begun')))
       controller.abort()
       expect(await opening).toMatchObject({ name: 'AbortError' })
       expect(readdirSync(state).filter((name) => /^[cilrs]-/.test(name))).toEqual([])
@@ -87,10 +84,7 @@ describe('setup', () => {
         () => 'the set-up has not begun',
       )
       const waiting = open({ setup })
-      await until(
-        () => calls().filter((line) => line.includes('--set-up')).length === 2 || undefined,
-        () => 'the other client does not wait',
-      )
+      await holds(() => calls().filter((line) => line.includes('--set-up')).length === 2)
       // As the end of the container does.
       process.kill(pid, 'SIGKILL')
       writeFileSync(path.join(project, 'second'), '')

@@ -11,7 +11,7 @@ import { type EngineOptions, openSandbox } from 'nacre/engine'
 import { describe, expect, it } from 'vitest'
 import { DOCKER, withStandIn } from '../helpers/stand-in-engine.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 describe('on this machine', () => {
   it('is a Sandbox, with the options that count there', async () => {
@@ -261,10 +261,7 @@ describe('a container', () => {
       on('exec', `touch "$state/entered"; exec sleep 60`)
       const controller = new AbortController()
       const given = rejectionOf(open({ signal: controller.signal }))
-      await until(
-        () => existsSync(path.join(state, 'entered')) || undefined,
-        () => 'the client has not entered',
-      )
+      await holds(() => existsSync(path.join(state, 'entered')))
       on('exec', '')
       const other = await open()
       controller.abort()
@@ -408,10 +405,7 @@ describe('the errors', () => {
       on('exec', `touch "$state/entered"; while [ ! -e "$state/go" ]; do sleep 0.05; done`)
       const isolation = { bestEffort: true, filesystem: { write: ['missing'] } }
       const refused = rejectionOf(open({ isolation }))
-      await until(
-        () => existsSync(path.join(state, 'entered')) || undefined,
-        () => 'the client has not entered',
-      )
+      await holds(() => existsSync(path.join(state, 'entered')))
       on('exec', '')
       const other = await open()
       writeFileSync(path.join(state, 'go'), '')
@@ -511,10 +505,7 @@ describe('the errors', () => {
       on('info', `touch "$state/asked"; exec sleep 60`)
       const controller = new AbortController()
       const opening = rejectionOf(open({ signal: controller.signal }))
-      await until(
-        () => existsSync(path.join(state, 'asked')) || undefined,
-        () => 'the engine was not asked',
-      )
+      await holds(() => existsSync(path.join(state, 'asked')))
       controller.abort()
       expect(await opening).toMatchObject({ name: 'AbortError' })
     }))

@@ -20,7 +20,7 @@ import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engine'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 /** From scripts/test-engines.mjs. */
 const programs = process.env.NACRE_TEST_ENGINES ?? ''
@@ -174,10 +174,7 @@ describe('a container', () => {
     const { jobId } = await first.jobs.start({ command: 'sleep 2' })
     await first.destroy()
     expect(stateOf(name)).toBe('running')
-    await until(
-      () => stateOf(name) === 'exited' || undefined,
-      () => 'it runs',
-    )
+    await holds(() => stateOf(name) === 'exited')
     const second = await open()
     expect(await shell(second, 'cat ~/kept')).toBe('kept')
     expect((await second.jobs.wait(jobId)).exitCode).toBe(0)
@@ -330,10 +327,7 @@ describe('a container that is kept', () => {
     const opening = rejectionOf(
       open({ setup: 'setsid sleep 600 & touch begun; sleep 600', signal: controller.signal }),
     )
-    await until(
-      () => readdirSync(project).includes('begun') || undefined,
-      () => 'the set-up has not begun',
-    )
+    await holds(() => readdirSync(project).includes('begun'))
     controller.abort()
     expect(await opening).toMatchObject({ name: 'AbortError' })
     expect(podman('ps', '--all', '--quiet')).toBe('')
@@ -350,15 +344,9 @@ describe('a container that is kept', () => {
       stdio: 'inherit',
       cwd: path.dirname(path.dirname(__dirname)),
     })
-    await until(
-      () => readdirSync(project).includes('begun') || undefined,
-      () => 'the set-up has not begun',
-    )
+    await holds(() => readdirSync(project).includes('begun'))
     host.kill('SIGKILL')
-    await until(
-      () => podman('ps', '--quiet') === '' || undefined,
-      () => 'it runs',
-    )
+    await holds(() => podman('ps', '--quiet') === '')
     // The ids of this user are part of the name.
     Object.assign(process, { getuid, getgid })
     try {
@@ -379,10 +367,7 @@ describe('a container that is kept', () => {
   it('that was stopped during its set-up is replaced', async () => {
     const setup = 'echo >>begun; [ "$(wc -l <begun)" -gt 1 ] || sleep 600'
     const first = open({ setup })
-    await until(
-      () => readdirSync(project).includes('begun') || undefined,
-      () => 'the set-up has not begun',
-    )
+    await holds(() => readdirSync(project).includes('begun'))
     podman('stop', '--all', '--time', '0')
     expect(await shell(await first, 'wc -l <begun')).toBe('2')
   })
@@ -505,10 +490,7 @@ describe('nothing runs after', () => {
       () => inside(root, namespace).length === 0 || undefined,
       () => `left: ${inside(root, namespace)}`,
     )
-    await until(
-      () => stateOf(name) === 'exited' || undefined,
-      () => 'it runs',
-    )
+    await holds(() => stateOf(name) === 'exited')
     host.kill('SIGKILL')
   })
 

@@ -9,7 +9,7 @@ import { type Mode, plain, withSandboxIn } from '../helpers/modes.js'
 import { compile, type Library } from '../helpers/preload.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u' USR1; cd /usr"
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
@@ -45,10 +45,7 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
     const start = (await stream[Symbol.asyncIterator]().next()).value
     await proc.untilRuns(nap)
     const first = stream.kill()
-    await until(
-      () => (start?.type === 'start' && !proc.isAlive(start.pid)) || undefined,
-      () => 'the shell lives',
-    )
+    await holds(() => start?.type === 'start' && !proc.isAlive(start.pid))
     // The engine has to learn of it, too.
     await sandbox.listProcesses()
     expect([await stream.kill('SIGKILL'), await first]).toEqual([true, true])

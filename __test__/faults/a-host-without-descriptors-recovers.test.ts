@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 /** A session has some 25 descriptors in the host, a runtime about 20 of its own. */
 const limited = ['bash', '-c', 'ulimit -n 64; exec "$0" "$@"']
@@ -88,10 +88,7 @@ it('a supervisor that dies while no descriptor is left leaves nothing', async ()
   const host = startHost(orphaned, limited, { NACRE_CONTAINMENT: 'subreaper' })
   await host.printed('KILLED')
   const supervisor = Number(/KILLED (\d+)/.exec(host.output())?.[1])
-  await until(
-    () => !proc.isAlive(supervisor) || undefined,
-    () => 'the supervisor lives on',
-  )
+  await holds(() => !proc.isAlive(supervisor))
   host.child.kill('SIGUSR2')
   expect(await host.ended(), host.output()).toBe(0)
   expect(host.output()).toContain('works')

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 itInEveryMode('a restricted shell keeps its state over exit', async ({ sandbox }) => {
   await sandbox.exec('x=1; f() { echo f $x; }; a=(1 2 3)')
@@ -56,15 +56,9 @@ itInEveryMode(
       // Behind a standby that has x.
       await sandbox.exec('x=1')
       const pid = Number((await sandbox.exec(`trap '${trap}' USR1; echo $$`)).stdout)
-      await until(
-        () => proc.isReceiving(pid) || undefined,
-        () => 'the shell does not wait for its next request',
-      )
+      await holds(() => proc.isReceiving(pid))
       process.kill(pid, 'SIGUSR1')
-      await until(
-        () => existsSync(begun) || undefined,
-        () => 'the trap does not run',
-      )
+      await holds(() => existsSync(begun))
       const running = sandbox.exec(command, { timeout: 10_000 })
       const started = sandbox.startProcess('echo $x')
       rmSync(begun)

@@ -11,7 +11,7 @@ import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u' USR1; cd /usr"
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
@@ -35,10 +35,7 @@ itInEveryMode('a shell killed while a command runs: the call reports it, the sta
   const nap = proc.uniqueSleep()
   const run = sandbox.exec(`x=2; echo out; ${nap}`)
   const queued = sandbox.exec(look)
-  await until(
-    () => proc.runs(nap) || undefined,
-    () => 'it did not start',
-  )
+  await holds(() => proc.runs(nap))
   proc.kill(shell)
   expect(await run).toMatchObject({
     success: false,
@@ -76,10 +73,7 @@ itInEveryMode(
     const nap = proc.uniqueSleep()
     const run = rejectionOf(sandbox.exec(`x=2; echo out; ${nap}`))
     const queued = sandbox.exec(look)
-    await until(
-      () => proc.runs(nap) || undefined,
-      () => 'it did not start',
-    )
+    await holds(() => proc.runs(nap))
     proc.kill(supervisor)
     const rejection = await run
     expect(rejection).toMatchObject({ code: 'ENGINE_ERROR', result: { stdout: 'out\n' } })
@@ -141,10 +135,7 @@ itInEveryMode('a stopped standby is continued, although commands end in the mean
   })
   // Ends before the standby is looked at, and keeps the state: no other standby follows.
   await sandbox.exec('true')
-  await until(
-    () => has || undefined,
-    () => 'the process does not start',
-  )
+  await holds(() => has)
   expect(await (await started).wait()).toMatchObject({ exitCode: 0 })
 })
 

@@ -3,7 +3,7 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import type { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 /** Runs quick commands: the next caller waits for its answer. */
 async function burst(session: Pick<Sandbox, 'exec'>, count: number): Promise<void> {
@@ -60,10 +60,7 @@ it('every command of a burst is reported soon after it', () =>
         if (event.type === 'commandEnded' && event.sessionId === session.id) ended++
     })().catch(() => {})
     await session.exec('true')
-    await until(
-      () => ended > 0 || undefined,
-      () => 'no event',
-    )
+    await holds(() => ended > 0)
     for (let round = 0; round < 60; round++) {
       const expected = ended + 30 + ((round * 37) % 200)
       await burst(session, expected - ended)

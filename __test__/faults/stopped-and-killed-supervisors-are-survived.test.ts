@@ -7,7 +7,7 @@ import { expectGone, startHost } from '../helpers/host.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 itInEveryMode(
   'a supervisor that a command stops is continued: timeouts, starts and kills work',
@@ -156,10 +156,7 @@ it('a shell ends with its supervisor, before the host does anything, also one th
     process.kill(host.pid, 'SIGSTOP')
     await proc.untilStopped(host.pid)
     proc.kill(supervisor)
-    await until(
-      () => !proc.isAlive(shell) || undefined,
-      () => 'the shell lives on',
-    )
+    await holds(() => !proc.isAlive(shell))
     process.kill(host.pid, 'SIGKILL')
     await host.ended()
     await expectGone(host.tag)

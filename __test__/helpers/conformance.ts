@@ -27,11 +27,8 @@ export interface Step {
   rejects?: string
 }
 
-export interface Case {
-  name: string
-  steps: Step[]
-  session?: SessionOptions
-}
+/** Cases by their names. Some have a session with options of its own. */
+export type Cases = Record<string, Step[] | { session: SessionOptions; steps: Step[] }>
 
 /** A separate directory for the case, and a session that starts in it. */
 interface Stage {
@@ -50,30 +47,29 @@ export const environment = {
 const shell = process.env.NACRE_TEST_BASH === undefined ? {} : { shell: process.env.NACRE_TEST_BASH }
 
 /** Declares the tests of a table, in the selected engine modes or in the given ones. */
-export function conforms(subject: string, cases: Case[], among?: Mode[]): void {
+export function conforms(subject: string, cases: Cases, among?: Mode[]): void {
   inChosenModes(
     subject,
     (stage) => {
-      for (const one of cases) {
-        it(one.name, () => stage(one.session, (where) => check(where, one.steps)))
+      for (const [name, one] of Object.entries(cases)) {
+        const { session, steps } = Array.isArray(one) ? { session: undefined, steps: one } : one
+        it(name, () => stage(session, (where) => check(where, steps)))
       }
     },
     among,
   )
 }
 
-/** A case with a known difference from bash, and why it cannot be fixed. */
-export interface Infidelity extends Case {
-  reason: string
-}
-
-/** Declares tests that fail if a known difference from bash has disappeared, or appears elsewhere. */
-export function differs(cases: Infidelity[]): void {
+/**
+ * Declares tests that fail if a known difference from bash has disappeared, or appears elsewhere. Each case has the reason why
+ * it cannot be fixed.
+ */
+export function differs(cases: Record<string, { reason: string; steps: Step[] }>): void {
   inChosenModes('known infidelities', (stage) => {
-    for (const one of cases) {
-      it(`${one.name}: ${one.reason}`, () =>
-        stage(one.session, async (where) => {
-          const found = await check(where, one.steps).catch((error: Error) => error)
+    for (const [name, { reason, steps }] of Object.entries(cases)) {
+      it(`${name}: ${reason}`, () =>
+        stage(undefined, async (where) => {
+          const found = await check(where, steps).catch((error: Error) => error)
           if (found === undefined) throw new Error('this is as in bash now: move it to its table')
         }))
     }

@@ -1,7 +1,7 @@
 /** The processes of a session: its shell, its standby and their supervisor. */
 import type { Workplace } from './invariants.js'
 import * as proc from './proc.js'
-import { until } from './until.js'
+import { holds, until } from './until.js'
 
 export interface Pids {
   shell: number
@@ -27,10 +27,7 @@ export async function prepare({ sandbox }: Workplace, text: string): Promise<Pid
     () => proc.children(supervisor).find(isStandby),
     () => `no standby was forked: ${proc.descendants(supervisor).map(proc.show)}`,
   )
-  await until(
-    () => proc.isReceiving(shell) || undefined,
-    () => 'the shell does not wait',
-  )
+  await holds(() => proc.isReceiving(shell))
   // The session answers in order: it has read that report.
   await (await sandbox.getSession('default'))?.running()
   return { shell, supervisor, standby }

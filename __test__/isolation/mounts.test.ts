@@ -19,7 +19,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { itHolds, withClient } from '../contract/helper.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { isRoot, ORDINARY_USER } from './tiers.js'
 
 // Not below /tmp, which some tests cover.
@@ -285,10 +285,7 @@ describe('file calls', () => {
         () => 'the watch reports nothing',
       )
       await sandbox.exec(`echo x > ${HOME}/second`)
-      await until(
-        async () => seen.some((event) => event.path === `${HOME}/second`) || undefined,
-        () => 'the watch misses a file',
-      )
+      await holds(async () => seen.some((event) => event.path === `${HOME}/second`))
       await watch.return?.()
       await ended
     },

@@ -15,7 +15,7 @@ import {
   withJobs,
 } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 const isRoot = process.getuid?.() === 0
 
@@ -139,10 +139,7 @@ describe('a pid that is used again', () => {
       // The kernel's start times are in hundredths of a second, and no number comes again so soon by itself.
       const { startTime } = JSON.parse(readFileSync(path.join(job.dir, 'meta.json'), 'utf8'))
       const ticks = () => Number(readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 100
-      await until(
-        () => ticks() > startTime + 1 || undefined,
-        () => 'the clock stands still',
-      )
+      await holds(() => ticks() > startTime + 1)
       const stranger = isRoot ? await takeNumber(job.pgid) : undefined
       if (stranger === undefined) {
         console.warn(
@@ -168,10 +165,7 @@ describe('a pid that is used again', () => {
         const job = await jobs.start({ command: 'exit 0' })
         await jobs.wait(job)
         // Its record comes before its end, and until then it holds the lock that marks the job as running.
-        await until(
-          () => !proc.isAlive(job.pgid) || undefined,
-          () => 'the supervisor runs on',
-        )
+        await holds(() => !proc.isAlive(job.pgid))
         const file = path.join(job.dir, 'meta.json')
         const meta = JSON.parse(readFileSync(file, 'utf8'))
         for (const name of ['exit', 'end.json']) writeFileSync(path.join(job.dir, name), '')

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { expectNoProcess, type JobPlace, untilPrinted, withJobs } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 // In /var/tmp, of which isolated programs see the machine's own.
 const isolated = (title: string, test: (place: JobPlace) => Promise<void>) =>
@@ -28,10 +28,7 @@ isolated(
     for (const { pid } of proc.listProcesses().filter(({ pid }) => proc.commandLine(pid).includes(nap))) {
       if (proc.carries(tag, pid)) proc.kill(pid)
     }
-    await until(
-      async () => !(await jobs.status(job)).alive || undefined,
-      () => 'the job is alive',
-    )
+    await holds(async () => !(await jobs.status(job)).alive)
     await expectNoProcess(tag)
   },
 )

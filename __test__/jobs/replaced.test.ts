@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest'
 import { type Host, startHost } from '../helpers/host.js'
 import { closedGate, withJobs } from '../helpers/jobs.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 /** Enough to meet all calls. */
 const ROUNDS = 8
@@ -41,16 +41,10 @@ it('removals of an ended job leave the next job with its id alone', () =>
     for (let round = 0; round < ROUNDS; round++) {
       const gate = closedGate(place)
       const job = await jobs.start({ jobId: 'one', command: `echo new; ${gate.passed}` })
-      await until(
-        async () => (await jobs.read(job)).raw === 'new\n' || undefined,
-        () => 'its output is lost',
-      )
+      await holds(async () => (await jobs.read(job)).raw === 'new\n')
       expect(await jobs.status(job)).toMatchObject({ state: 'running', alive: true })
       gate.open()
-      await until(
-        async () => (await jobs.attach('one')) === null || undefined,
-        () => 'it is not removed',
-      )
+      await holds(async () => (await jobs.attach('one')) === null)
     }
     await end(hosts)
   }))

@@ -9,7 +9,7 @@ import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const isRoot = process.getuid?.() === 0
 const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
@@ -201,14 +201,8 @@ describe('a copy-on-write workspace', () => {
       await host.printed('made')
       host.child.kill('SIGKILL')
       await host.ended()
-      await until(
-        () => !existsSync(`${base}/state/workspaces`) || undefined,
-        () => 'the layers are still there',
-      )
-      await until(
-        () => proc.tagged(host.tag).length === 0 || undefined,
-        () => 'processes are left',
-      )
+      await holds(() => !existsSync(`${base}/state/workspaces`))
+      await holds(() => proc.tagged(host.tag).length === 0)
       expect(existsSync(path.join(base, 'real/a'))).toBe(false)
     } finally {
       rmSync(base, { recursive: true, force: true })

@@ -8,7 +8,7 @@ import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 const inWorkspace = inWorkspaceOver(prepare)
 
@@ -106,10 +106,7 @@ describe('a checkpoint', () => {
       await sandbox.exec('(setsid sleep 1000 &) ; until grep -q x a; do :; done')
       const running = rejectionOf(sandbox.exec('echo running >> a; sleep 1000'))
       const waiting = rejectionOf(sandbox.exec('echo waiting >> a'))
-      await until(
-        async () => String(await sandbox.files.read('a')).includes('running') || undefined,
-        () => 'no output of the command',
-      )
+      await holds(async () => String(await sandbox.files.read('a')).includes('running'))
       const watch = sandbox.files.watch('.')[Symbol.asyncIterator]()
       await watch.next()
       const watching = rejectionOf(
@@ -182,10 +179,7 @@ describe('a checkpoint', () => {
       await sandbox.rollback(empty)
       expect((await sandbox.workspace.usage()).bytes).toBeGreaterThan(2 << 20)
       await sandbox.deleteCheckpoint(point)
-      await until(
-        async () => (await sandbox.workspace.usage()).bytes < 1 << 20 || undefined,
-        () => 'its layer is still there',
-      )
+      await holds(async () => (await sandbox.workspace.usage()).bytes < 1 << 20)
       expect(await rejectionOf(sandbox.deleteCheckpoint(point))).toMatchObject({
         code: 'CHECKPOINT_NOT_FOUND',
       })
@@ -244,10 +238,7 @@ describe('a checkpoint', () => {
       await sandbox.exec('x=1')
       const point = await sandbox.checkpoint()
       const running = rejectionOf(sandbox.exec('echo began > b; sleep 1000'))
-      await until(
-        async () => (await sandbox.files.exists('b')) || undefined,
-        () => 'the command does not begin',
-      )
+      await holds(async () => await sandbox.files.exists('b'))
       const waiting = [
         sandbox.checkpoint(),
         sandbox.workspace.commit(),

@@ -8,7 +8,7 @@ import { CHANGE, prepare, tree } from '../helpers/changes.js'
 import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace.js'
 import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const withoutGroups: Mode = { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } }
 
@@ -69,10 +69,7 @@ describe('a commit', () => {
       // Both files have the same lines, but for the moment between two lines.
       const loop = 'for (( i = 0; ; i++ )); do echo $i >> left; echo $i >> right; done'
       const background = await sandbox.startProcess(loop)
-      await until(
-        async () => (await sandbox.exec('[ -s right ]')).exitCode === 0 || undefined,
-        () => 'the process prints nothing',
-      )
+      await holds(async () => (await sandbox.exec('[ -s right ]')).exitCode === 0)
       const running = sandbox.exec('until [ -e ../go ]; do sleep 0.01; done; echo late > late')
       const committed = sandbox.workspace.commit()
       const behind = sandbox.exec('cat late')
@@ -128,10 +125,7 @@ describe('a commit', () => {
         yield 'whole'
       }
       const written = sandbox.files.write('streamed', ReadableStream.from(slowly()))
-      await until(
-        async () => (await sandbox.exec('ls -A')).stdout.includes('.nacre-') || undefined,
-        () => 'nothing is being written',
-      )
+      await holds(async () => (await sandbox.exec('ls -A')).stdout.includes('.nacre-'))
       expect(await sandbox.workspace.changes()).toEqual([])
       expect(await sandbox.workspace.commit()).toMatchObject({ applied: 0 })
       more()

@@ -20,7 +20,7 @@ import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace
 import { withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const inWorkspace = inWorkspaceOver(({ directory }) => writeFileSync(path.join(directory, 'a'), 'a\n'))
 
@@ -187,10 +187,7 @@ describe('a fork', () => {
       await expectGone(host.tag)
       await using sandbox = new Sandbox(options)
       await sandbox.exec('true')
-      await until(
-        () => readdirSync(path.join(`${base}-state`, 'workspaces')).length === 1 || undefined,
-        () => 'their layers are still there',
-      )
+      await holds(() => readdirSync(path.join(`${base}-state`, 'workspaces')).length === 1)
       expect(readdirSync(base)).toEqual([])
     } finally {
       rmSync(base, { recursive: true, force: true })
@@ -331,10 +328,7 @@ describe('a fork', () => {
       await own.exec('echo > b')
       const point = await own.checkpoint()
       const running = rejectionOf(own.exec('echo > began; sleep 1000'))
-      await until(
-        async () => (await own.files.exists('began')) || undefined,
-        () => 'the command does not begin',
-      )
+      await holds(async () => await own.files.exists('began'))
       const rolledBack = rejectionOf(own.fork(2))
       await own.rollback(point)
       expect([await running, await rolledBack]).toMatchObject([

@@ -71,10 +71,16 @@ export function call(name: string, args: string, title = name, letThrough = ''):
   return { name: `system call ${title}`, command: `perl -e '${script}'`, works: false }
 }
 
-/** An attempt that succeeds when its command does. */
-export const write = (name: string, command: string, needs?: 'mounts'): Attempt => ({
-  name,
-  command: `${command} && echo ESCAPED`,
-  works: true,
-  ...(needs && { needs }),
+/** An attempt whose command prints ESCAPED without isolation. */
+export const proven = (name: string, command: string, more: Partial<Attempt> = {}): Attempt => ({
+  ...{ name, command, works: true, ...more },
 })
+
+/** One that is refused without isolation, too: it needs privileges, or what not every machine has. */
+export const unproven = (name: string, command: string, more: Partial<Attempt> = {}): Attempt => ({
+  ...{ name, command, works: false, ...more },
+})
+
+/** An attempt that succeeds when its command does. */
+export const write = (name: string, command: string, needs?: 'mounts'): Attempt =>
+  proven(name, `${command} && echo ESCAPED`, needs && { needs })

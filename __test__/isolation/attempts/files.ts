@@ -1,5 +1,5 @@
 /** Attempts to read and write files outside. */
-import { type Attempt, number, write } from './attempt.js'
+import { type Attempt, number, proven, unproven, write } from './attempt.js'
 
 /** Attempts at what the machine has where a mount covers it. Each prints ESCAPED, or changes it. */
 const covered: Attempt[] = [
@@ -25,19 +25,16 @@ const covered: Attempt[] = [
 
 export const files: Attempt[] = [
   ...covered,
-  {
-    name: 'moves its directory out of a mount and leaves by dots',
-    command:
-      'mkdir -p "$COVERED/d/e" && cd "$COVERED/d/e" && mv "$PLACE/d" "$PLACE/../d" && cat ../../../covered/key',
-    works: false,
-    needs: 'mounts',
-  },
-  {
-    name: 'copies the tree below a mount with open_tree',
-    command: `perl -e '$r = syscall(${number('open_tree')}, -100, $ENV{COVERED}, 1); print "ESCAPED" if $r >= 0'`,
-    works: false,
-    needs: 'mounts',
-  },
+  unproven(
+    'moves its directory out of a mount and leaves by dots',
+    'mkdir -p "$COVERED/d/e" && cd "$COVERED/d/e" && mv "$PLACE/d" "$PLACE/../d" && cat ../../../covered/key',
+    { needs: 'mounts' },
+  ),
+  unproven(
+    'copies the tree below a mount with open_tree',
+    `perl -e '$r = syscall(${number('open_tree')}, -100, $ENV{COVERED}, 1); print "ESCAPED" if $r >= 0'`,
+    { needs: 'mounts' },
+  ),
   write('writes a file outside', 'echo x > "$OUT/new"'),
   write('appends to a file outside', 'echo x >> "$OUT/canary"'),
   write('truncates a file outside', ': > "$OUT/canary"'),
@@ -80,29 +77,17 @@ export const files: Attempt[] = [
   ),
   write('writes into the home directory', 'echo x > "$FAKE_HOME/.bashrc"'),
   write('writes to /var/tmp', 'echo x > "/var/tmp/nacre-$$-escape" && rm "/var/tmp/nacre-$$-escape"'),
-  { name: 'reads a hidden file', command: 'cat "$SECRET"', works: true },
-  { name: 'reads a hidden file by a link', command: 'ln -s "$SECRET" see && cat see', works: true },
-  { name: 'reads a hidden file by a hard link', command: 'ln "$SECRET" hard && cat hard', works: true },
-  { name: 'reads a hidden file by /proc/self/root', command: 'cat "/proc/self/root$SECRET"', works: true },
-  { name: 'reads a hidden file by dots', command: 'cat "$(dirname "$SECRET")/../hidden/key"', works: true },
-  {
-    name: 'copies a hidden directory',
-    command: 'cp -r "$(dirname "$SECRET")" got && cat got/*',
-    works: true,
-  },
-  {
-    name: 'moves a hidden directory',
-    command: 'mv "$(dirname "$SECRET")" got && cat got/*',
-    works: true,
-  },
-  {
-    name: 'lists the names in a hidden directory',
-    command: 'ls "$(dirname "$SECRET")" | grep -q key && echo ESCAPED',
-    works: true,
-  },
-  { name: 'reads the output of a durable job', command: 'cat "$JOBS/other/file"', works: true },
-  { name: 'finds a file of any durable job', command: 'cat "$JOBS"/*/*', works: true },
-  { name: 'reads temporary files of another session', command: 'cat "$TEMPORARY/file"', works: true },
+  proven('reads a hidden file', 'cat "$SECRET"'),
+  proven('reads a hidden file by a link', 'ln -s "$SECRET" see && cat see'),
+  proven('reads a hidden file by a hard link', 'ln "$SECRET" hard && cat hard'),
+  proven('reads a hidden file by /proc/self/root', 'cat "/proc/self/root$SECRET"'),
+  proven('reads a hidden file by dots', 'cat "$(dirname "$SECRET")/../hidden/key"'),
+  proven('copies a hidden directory', 'cp -r "$(dirname "$SECRET")" got && cat got/*'),
+  proven('moves a hidden directory', 'mv "$(dirname "$SECRET")" got && cat got/*'),
+  proven('lists the names in a hidden directory', 'ls "$(dirname "$SECRET")" | grep -q key && echo ESCAPED'),
+  proven('reads the output of a durable job', 'cat "$JOBS/other/file"'),
+  proven('finds a file of any durable job', 'cat "$JOBS"/*/*'),
+  proven('reads temporary files of another session', 'cat "$TEMPORARY/file"'),
   write('writes a protected file', 'echo x > .git/hooks/hook', 'mounts'),
   write('makes a protected file', 'echo x > .git/hooks/post', 'mounts'),
   write('removes a protected file', 'rm -f .git/hooks/hook && ! test -e .git/hooks/hook', 'mounts'),

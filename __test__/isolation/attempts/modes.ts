@@ -1,37 +1,24 @@
 /** Attempts to leave a program behind that gives its users the rights of the host's user. */
-import { type Attempt, number, x64 } from './attempt.js'
+import { type Attempt, number, proven, x64 } from './attempt.js'
 
 const CREATE = 0o101
 const TEMPORARY = 0o20000001 | (x64 ? 0o200000 : 0o40000)
 
 /** Creates `t` in perl; prints ESCAPED if it, or what is open as T, has a set-ID bit. */
-const create = (name: string, script: string): Attempt => ({
-  name: `makes a set-user-ID file with ${name}`,
-  command: `perl -e 'umask 0; ($d, $t) = (".", "t"); ${script}; print "ESCAPED" if -u "t" || -u T'`,
-  works: true,
-})
+const create = (name: string, script: string): Attempt =>
+  proven(
+    `makes a set-user-ID file with ${name}`,
+    `perl -e 'umask 0; ($d, $t) = (".", "t"); ${script}; print "ESCAPED" if -u "t" || -u T'`,
+  )
 
 export const modes: Attempt[] = [
-  {
-    name: 'makes a set-user-ID program',
-    command: 'cp /bin/true t && chmod 4755 t && [ -u t ] && echo ESCAPED',
-    works: true,
-  },
-  {
-    name: 'makes a set-group-ID program',
-    command: 'cp /bin/true t && chmod g+s t && [ -g t ] && echo ESCAPED',
-    works: true,
-  },
-  {
-    name: 'installs a set-user-ID program',
-    command: 'install -m 4755 /bin/true t; [ -u t ] && echo ESCAPED',
-    works: true,
-  },
-  {
-    name: 'unpacks a set-user-ID program',
-    command: 'cp /bin/true t && tar --mode=4755 -cf a t && rm t && tar -xpf a; [ -u t ] && echo ESCAPED',
-    works: true,
-  },
+  proven('makes a set-user-ID program', 'cp /bin/true t && chmod 4755 t && [ -u t ] && echo ESCAPED'),
+  proven('makes a set-group-ID program', 'cp /bin/true t && chmod g+s t && [ -g t ] && echo ESCAPED'),
+  proven('installs a set-user-ID program', 'install -m 4755 /bin/true t; [ -u t ] && echo ESCAPED'),
+  proven(
+    'unpacks a set-user-ID program',
+    'cp /bin/true t && tar --mode=4755 -cf a t && rm t && tar -xpf a; [ -u t ] && echo ESCAPED',
+  ),
   create('open', `syscall(${number('openat')}, -100, $t, ${CREATE}, 04755)`),
   create('mknod', `syscall(${number('mknodat')}, -100, $t, 0104755, 0)`),
   create(

@@ -1,5 +1,5 @@
 /** Attempts by system calls that a filter refuses. */
-import { type Attempt, call, number, x64 } from './attempt.js'
+import { type Attempt, call, number, proven, unproven, x64 } from './attempt.js'
 
 export const calls: Attempt[] = [
   call('unshare', '0x10000000', 'unshare(CLONE_NEWUSER)'),
@@ -26,21 +26,18 @@ export const calls: Attempt[] = [
   call('reboot', '0, 0, 0, 0', 'reboot', '22'),
   call('swapon', '"x", 0', 'swapon', '2'),
   call('acct', '0', 'acct'),
-  {
-    name: 'system call ptrace of another process',
-    command: `perl -e 'print "ESCAPED" if syscall(${number('ptrace')}, 16, 0 + $ENV{VICTIM}, 0, 0) == 0'`,
-    works: true,
-  },
-  {
-    name: 'system call pidfd_getfd of another process',
-    command: `perl -e '$p = syscall(${number('pidfd_open')}, 0 + $ENV{VICTIM}, 0); print "ESCAPED" if syscall(${number('pidfd_getfd')}, $p, 9, 0) >= 0'`,
-    works: true,
-  },
-  {
-    name: 'system call process_vm_readv of another process',
-    command: `perl -e '$b = "x" x 8; open M, "/proc/$ENV{VICTIM}/maps" or exit; ($a) = <M> =~ /^(\\w+)/; $l = pack("PQ", $b, 8); $r = pack("QQ", hex $a, 8); print "ESCAPED" if syscall(${number('process_vm_readv')}, 0 + $ENV{VICTIM}, $l, 1, $r, 1, 0) > 0'`,
-    works: true,
-  },
+  proven(
+    'system call ptrace of another process',
+    `perl -e 'print "ESCAPED" if syscall(${number('ptrace')}, 16, 0 + $ENV{VICTIM}, 0, 0) == 0'`,
+  ),
+  proven(
+    'system call pidfd_getfd of another process',
+    `perl -e '$p = syscall(${number('pidfd_open')}, 0 + $ENV{VICTIM}, 0); print "ESCAPED" if syscall(${number('pidfd_getfd')}, $p, 9, 0) >= 0'`,
+  ),
+  proven(
+    'system call process_vm_readv of another process',
+    `perl -e '$b = "x" x 8; open M, "/proc/$ENV{VICTIM}/maps" or exit; ($a) = <M> =~ /^(\\w+)/; $l = pack("PQ", $b, 8); $r = pack("QQ", hex $a, 8); print "ESCAPED" if syscall(${number('process_vm_readv')}, 0 + $ENV{VICTIM}, $l, 1, $r, 1, 0) > 0'`,
+  ),
   call('fanotify_init', '0, 0', 'fanotify_init'),
   call('sethostname', '"x", 1', 'sethostname'),
   call('clock_settime', '0, pack("q2", 0, 0)', 'clock_settime'),
@@ -50,10 +47,9 @@ export const calls: Attempt[] = [
 
 export const foreign: Attempt[] = x64
   ? [
-      {
-        name: 'system calls of the x32 interface',
-        command: `perl -e '$r = syscall(0x40000000 + 272, 0x10000000); print "ESCAPED" if $r >= 0'`,
-        works: false,
-      },
+      unproven(
+        'system calls of the x32 interface',
+        `perl -e '$r = syscall(0x40000000 + 272, 0x10000000); print "ESCAPED" if $r >= 0'`,
+      ),
     ]
   : []

@@ -10,7 +10,7 @@ import {
 import { describe, expect, it } from 'vitest'
 import * as proc from '../../../__test__/helpers/proc.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { withSandbox, withServer } from './place.js'
 
 describe('commands', () => {
@@ -44,10 +44,7 @@ describe('commands', () => {
           seen += text
         },
       })
-      await until(
-        () => seen !== '' || undefined,
-        () => 'no output',
-      )
+      await holds(() => seen !== '')
       const ended = rejectionOf(handle.wait())
       await end(sandbox)
       const error = await ended

@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { Logs, type Output } from '../lib/daytona/log.js'
 import { runProgram } from '../lib/daytona/process.js'
 import type { Call } from '../lib/e2b/connect.js'
@@ -101,8 +101,5 @@ it('a process is forgotten when the reply has its output', () =>
     const replies = []
     for await (const reply of start.run(given, call)) replies.push(reply)
     expect(replies.at(-1)).toMatchObject({ event: { end: { exitCode: 0 } } })
-    await until(
-      async () => (await hosted.sandbox.listProcesses()).length === 0 || undefined,
-      () => 'it is still listed',
-    )
+    await holds(async () => (await hosted.sandbox.listProcesses()).length === 0)
   }))

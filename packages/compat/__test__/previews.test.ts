@@ -4,7 +4,7 @@ import http from 'node:http'
 import net from 'node:net'
 import type { Sandbox } from 'e2b'
 import { expect, it } from 'vitest'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { request, withSandbox } from './place.js'
 
 /** Starts a server in the sandbox which replies with the first line of a request and its Host. */
@@ -185,18 +185,12 @@ it('count as connections of their sandbox', () =>
     ])
     try {
       const statusOf = async () => (await request(`${server.url}/a`, { headers: { host } })).status
-      await until(
-        async () => (await statusOf()) === 429 || undefined,
-        () => 'there is no limit',
-      )
+      await holds(async () => (await statusOf()) === 429)
       expect(await send(server.url, ['GET / HTTP/1.1', `host: ${host}`, ...upgrade])).toContain(
         'HTTP/1.1 429',
       )
       for (const socket of sockets) socket.destroy()
-      await until(
-        async () => (await statusOf()) === 200 || undefined,
-        () => 'nothing is freed',
-      )
+      await holds(async () => (await statusOf()) === 200)
     } finally {
       for (const socket of sockets) socket.destroy()
     }

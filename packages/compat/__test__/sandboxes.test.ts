@@ -18,7 +18,7 @@ import {
 import { OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { connectionOf, request, withSandbox, withServer } from './place.js'
 
 const directories = (root: string) => readdirSync(path.join(root, 'sandboxes'))
@@ -76,10 +76,7 @@ describe('sandboxes', () => {
     withServer(async ({ create, connection }) => {
       const first = await create()
       const { startedAt } = await first.getInfo()
-      await until(
-        () => Date.now() > startedAt.getTime() || undefined,
-        () => 'the clock stands still',
-      )
+      await holds(() => Date.now() > startedAt.getTime())
       const second = await Sandbox.create('other', connection)
       const ids = async (options: SandboxListOpts) => {
         const paginator = Sandbox.list({ ...connection, limit: 1, ...options })
@@ -162,10 +159,7 @@ describe('sandboxes', () => {
       await sandbox.files.write('kept', 'kept')
       if (!isByTime) await sandbox.pause()
       const { endAt } = await sandbox.getInfo()
-      await until(
-        async () => ((await sandbox.getInfo()).state === 'paused' && new Date() > endAt) || undefined,
-        () => 'its time is not over',
-      )
+      await holds(async () => (await sandbox.getInfo()).state === 'paused' && new Date() > endAt)
       const again = await Sandbox.connect(sandbox.sandboxId, { ...connection, timeoutMs: 60_000 })
       const info = await again.getInfo()
       expect(info.state).toBe('running')

@@ -9,7 +9,7 @@ import { type IsolationRules, Sandbox } from 'nacre'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launchChromium } from '../../../__test__/helpers/chromium.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 const TOKEN = 'a-token-for-the-console'
 /** The source of axe, which the policy of the page would not load. */
@@ -133,10 +133,7 @@ describe('the console', () => {
       })
       const selector = 'article[data-place$="/ asks"]'
       await shows(page, `${selector} .badge`, 'waits for a password')
-      await until(
-        async () => (await page.title()) === '(1) nacre console' || undefined,
-        () => 'the title does not count',
-      )
+      await holds(async () => (await page.title()) === '(1) nacre console')
       await page.click(`${selector} button:text("Take over")`)
       await shows(page, selector, 'Hand back')
       await expect(process.write('no\n')).rejects.toMatchObject({ code: 'HELD' })
@@ -188,20 +185,14 @@ describe('the console', () => {
         const both = sandbox.exec(`${get(1)} & ${get(2)} & wait`)
         await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:1')
         await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:2')
-        await until(
-          async () => (await page.title()) === '(2) nacre console' || undefined,
-          () => 'the title does not count',
-        )
+        await holds(async () => (await page.title()) === '(2) nacre console')
         await page.evaluate(AXE)
         const violations = await page.evaluate(
           "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
         )
         expect(violations).toEqual([])
         await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
-        await until(
-          async () => (await page.locator('#questions strong').count()) === 1 || undefined,
-          () => 'the question stays',
-        )
+        await holds(async () => (await page.locator('#questions strong').count()) === 1)
         await page.click('button[aria-label="Deny: 192.0.2.77:2"]')
         expect(await both).toMatchObject({ stdout: '403 403 ' })
         await shows(page, '#questions', /^$/)
@@ -314,10 +305,7 @@ describe('the console', () => {
         await shows(page, 'article[data-place$="/ web"] .state', 'running')
         await close()
         await shows(page, '#state', /does not answer|connection lost|has ended/)
-        await until(
-          async () => !(await page.innerText('body')).includes('running') || undefined,
-          () => 'something seems to run',
-        )
+        await holds(async () => !(await page.innerText('body')).includes('running'))
         for (const name of ['Kill', 'Take over'])
           for (const button of await page.locator(`article button:text("${name}")`).all())
             expect(await button.isDisabled()).toBe(true)
@@ -433,10 +421,7 @@ describe('the console', () => {
       await shows(page, `${selector} .command`, command)
       await shows(page, `${selector} .state`, /^running \d+ s$/)
       await page.fill('#top input', 'long command')
-      await until(
-        async () => (await page.locator('article:visible').count()) === 1 || undefined,
-        () => 'the search does not find the command',
-      )
+      await holds(async () => (await page.locator('article:visible').count()) === 1)
       await page.fill('#top input', '')
       await page.locator('article[data-place="default"]').waitFor()
       await sandbox.exec('echo shown again')
@@ -467,10 +452,7 @@ describe('the console', () => {
       await sandbox.startProcess('seq 6; exec sleep 1000', { pty: true, processId: 'terminal' })
       await grows('article[data-place$="/ terminal"]', 7)
       await page.click(`${selector} button:text("Expand")`)
-      await until(
-        async () => (await linesOf(selector)) > 16 || undefined,
-        () => 'it does not expand',
-      )
+      await holds(async () => (await linesOf(selector)) > 16)
       expect(problems).toEqual([])
     }))
 
@@ -589,10 +571,7 @@ describe('the console', () => {
     withConsole(async ({ page, sandbox }) => {
       const running = sandbox.exec('exec sleep 100')
       const kill = page.locator('article[data-place="default"] button:text("Kill")')
-      await until(
-        async () => (await kill.isEnabled()) || undefined,
-        () => 'no command',
-      )
+      await holds(async () => await kill.isEnabled())
       await until(
         async () => {
           await page.keyboard.press('Tab')

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { record } from '@nacre/console'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 import { filesOf, onlyCast, readCast, screenAfter, screenOf, withDirectory } from './places.js'
 
 const MIB = 1024 * 1024
@@ -38,10 +38,7 @@ describe('a long recording', () => {
       withSandbox(async ({ sandbox }) => {
         await using recorder = await record(sandbox, { directory })
         const process = await sandbox.startProcess('exec yes 0123456789', { logLimit: MIB, processId: 'yes' })
-        await until(
-          () => filesOf(directory, 'process-yes').length > 0 || undefined,
-          () => 'no recording',
-        )
+        await holds(() => filesOf(directory, 'process-yes').length > 0)
         for (let call = 0; call < 20; call++) await sandbox.exec('true')
         await process.kill()
         await recorder.close()
@@ -97,16 +94,10 @@ describe('the directory', () => {
         rmSync(directory, { recursive: true })
         for (const text of ['one', 'two'])
           expect((await sandbox.exec(`echo ${text}`)).stdout).toBe(`${text}\n`)
-        await until(
-          () => warnings.length > 0 || undefined,
-          () => 'no warning',
-        )
+        await holds(() => warnings.length > 0)
         expect(existsSync(directory)).toBe(false)
         mkdirSync(directory, { mode: 0o700 })
-        await until(
-          () => filesOf(directory, 'session-default').length > 0 || undefined,
-          () => 'no recording',
-        )
+        await holds(() => filesOf(directory, 'session-default').length > 0)
         await sandbox.exec('echo three')
         await recorder.close()
         const { output } = onlyCast(directory, 'session-default')

@@ -4,7 +4,7 @@ import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import { SandboxClient } from 'nacre/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { begun } from './cluster/begun.js'
 import { Cluster } from './cluster/cluster.js'
 import { PORT, TOKEN } from './cluster/pods.js'
@@ -168,10 +168,7 @@ describe('a connection that breaks', () => {
     let seen = cluster.router.opened()
     const running = client.exec(`echo run >> ${file}; until [ -e ${go} ]; do sleep 0.02; done; cat ${file}`)
     for (let round = 0; round < 4; round++) {
-      await until(
-        () => cluster.router.opened() > seen || undefined,
-        () => 'the request is not repeated',
-      )
+      await holds(() => cluster.router.opened() > seen)
       seen = cluster.router.opened()
       cluster.router.break()
     }
@@ -186,10 +183,7 @@ describe('a connection that breaks', () => {
     cluster.router.break()
     abort.abort()
     expect(await running).toMatchObject({ name: 'AbortError' })
-    await until(
-      async () => (await client.exec(`kill -0 ${pid}`)).exitCode === 1 || undefined,
-      () => 'the command continues',
-    )
+    await holds(async () => (await client.exec(`kill -0 ${pid}`)).exitCode === 1)
   })
 })
 

@@ -3,7 +3,7 @@ import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { SandboxClient } from 'nacre/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { begun } from './cluster/begun.js'
 import { Cluster } from './cluster/cluster.js'
 import { CLAIMS } from './cluster/controller.js'
@@ -132,10 +132,7 @@ describe('SANDBOX_LOST', () => {
     await sandbox.client.exec('head -c 50000000 /dev/zero > large')
     if (!network.link(false)) return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
     network.link(true)
-    await until(
-      async () => (await sandbox.client.exec('true')).success || undefined,
-      () => 'no link',
-    )
+    await holds(async () => (await sandbox.client.exec('true')).success)
     const download = sandbox.client.files.readStream('large').getReader()
     await download.read()
     network.link(false)
@@ -153,20 +150,14 @@ describe('SANDBOX_LOST', () => {
     const { network } = cluster.controller.podOf(sandbox.id)
     if (!network.link(false)) return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
     network.link(true)
-    await until(
-      async () => (await sandbox.client.exec('true')).success || undefined,
-      () => 'no link',
-    )
+    await holds(async () => (await sandbox.client.exec('true')).success)
     const terminal = await sandbox.client.startProcess('cat', { pty: { cols: 80, rows: 24 } })
     await terminal.write('one\n')
     network.link(false)
     expect(await rejectionOf(terminal.write('two\n'))).toMatchObject({ code: 'CONNECTION_FAILED' })
     // Nor does a loss wait for the end of the WebSocket.
     network.link(true)
-    await until(
-      async () => (await sandbox.client.exec('true')).success || undefined,
-      () => 'no link',
-    )
+    await holds(async () => (await sandbox.client.exec('true')).success)
     await terminal.write('three\n')
     network.link(false)
     const waiting = rejectionOf(terminal.write('four\n'))
@@ -201,17 +192,11 @@ describe('SANDBOX_LOST', () => {
       return expect(cluster.pods).toMatchObject({ hasNamespaces: false })
     }
     network.link(true)
-    await until(
-      async () => (await sandbox.client.exec('true')).success || undefined,
-      () => 'no link',
-    )
+    await holds(async () => (await sandbox.client.exec('true')).success)
     const { result } = await begun(sandbox.client, 'echo begun; sleep 3; echo done')
     network.link(false)
     const cuts = cluster.router.cuts()
-    await until(
-      () => cluster.router.cuts() > cuts || undefined,
-      () => 'no request is cut',
-    )
+    await holds(() => cluster.router.cuts() > cuts)
     network.link(true)
     expect((await result).stdout).toBe('begun\ndone\n')
     // A call that waits, straight to the pod, notices the partition by itself.
@@ -223,9 +208,6 @@ describe('SANDBOX_LOST', () => {
     expect(await rejectionOf(sandbox.client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
     expect(sandbox.lost).toBeNull()
     network.link(true)
-    await until(
-      async () => (await sandbox.client.exec('echo ok')).stdout || undefined,
-      () => 'no link',
-    )
+    await holds(async () => (await sandbox.client.exec('echo ok')).stdout)
   })
 })

@@ -2,7 +2,7 @@
 import type { SandboxFleet } from '@nacre/fleet'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { Cluster } from './cluster/cluster.js'
 import { CLAIMS } from './cluster/controller.js'
 
@@ -25,10 +25,7 @@ async function pending(fleet: SandboxFleet, id: string, signal?: AbortSignal) {
   cluster.controller.isPaused = true
   const creation = fleet.create({ id, ...(signal && { signal }) })
   creation.catch(() => {})
-  await until(
-    () => cluster.claims().includes(id) || undefined,
-    () => 'no claim',
-  )
+  await holds(() => cluster.claims().includes(id))
   return { creation }
 }
 
@@ -58,10 +55,7 @@ describe('a creation', () => {
     const { creation } = await pending(fleet, 'twin', abort.signal)
     const gets = cluster.api.counts.GET ?? 0
     const twins = [fleet.create({ id: 'twin' }), other.create({ id: 'twin' })]
-    await until(
-      () => (cluster.api.counts.GET ?? 0) >= gets + twins.length || undefined,
-      () => 'they have not found the claim',
-    )
+    await holds(() => (cluster.api.counts.GET ?? 0) >= gets + twins.length)
     abort.abort(new Error('no more'))
     expect(await rejectionOf(creation)).toMatchObject({ name: 'AbortError' })
     cluster.controller.resume()
@@ -142,10 +136,7 @@ describe('what is no event of a watch', () => {
       '{"type":"ADDED","object":{}}',
     ]) {
       const lists = cluster.api.counts.LIST ?? 0
-      await until(
-        () => cluster.api.watches > 0 || undefined,
-        () => 'no watch',
-      )
+      await holds(() => cluster.api.watches > 0)
       cluster.api.sendLine(line)
       await until(
         () => (cluster.api.counts.LIST ?? 0) > lists || undefined,

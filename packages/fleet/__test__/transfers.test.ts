@@ -4,7 +4,7 @@ import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { SandboxClient } from 'nacre/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { Cluster } from './cluster/cluster.js'
 
 /** Larger than what connections buffer. */
@@ -78,10 +78,7 @@ describe('a download', () => {
     const { file, hash } = await makeFile()
     const seen = cluster.router.opened()
     const reading = client.files.read(file, { encoding: 'buffer' })
-    await until(
-      () => cluster.router.opened() > seen || undefined,
-      () => 'no request',
-    )
+    await holds(() => cluster.router.opened() > seen)
     cluster.router.break()
     expect(sha256(await reading)).toBe(hash)
   })
@@ -127,10 +124,7 @@ describe('an upload', () => {
       isOver = true
     })
     for (let seen = cluster.router.opened(), breaks = 0; breaks < 5 && !isOver; breaks++) {
-      await until(
-        () => isOver || cluster.router.opened() > seen || undefined,
-        () => 'no request',
-      )
+      await holds(() => isOver || cluster.router.opened() > seen)
       seen = cluster.router.opened()
       cluster.router.break()
     }
@@ -159,10 +153,7 @@ describe('an upload', () => {
       name: 'RangeError',
       message: 'of the source',
     })
-    await until(
-      async () => (await client.exec(`ls -A ${directory}`)).stdout === 'file\n' || undefined,
-      () => 'something is left',
-    )
+    await holds(async () => (await client.exec(`ls -A ${directory}`)).stdout === 'file\n')
     expect(await client.files.read(`${directory}/file`)).toBe('old')
   })
 

@@ -6,7 +6,7 @@ import { gunzipSync } from 'node:zlib'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { describe, expect, it } from 'vitest'
 import { type StandIn, withStandIn } from '../../../__test__/helpers/stand-in-engine.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { type Call, callsOf, clientOf, MAIN, start, withBase } from './places.js'
 
 interface Place {
@@ -73,10 +73,7 @@ describe('a container', () => {
       )
       expect(failure.text).toContain('IMAGE_UNAVAILABLE')
       rmSync(path.join(engine.state, 'on-image-inspect'))
-      await until(
-        async () => (await call('bash', { command: 'echo ran' })).text.endsWith('\nran') || undefined,
-        () => 'no sandbox',
-      )
+      await holds(async () => (await call('bash', { command: 'echo ran' })).text.endsWith('\nran'))
     }))
 
   it('is recorded until its end, also the output of what still runs', async () => {
@@ -105,10 +102,7 @@ describe('a container', () => {
       const id = (reply: { data: { id?: string } }) => reply.data.id ?? ''
       const before = id(await call('bash', { command: 'sleep 0.01' }))
       const running = call('bash', { command: 'echo started >started; sleep 1000' })
-      await until(
-        () => existsSync(path.join(engine.project, 'started')) || undefined,
-        () => 'no command',
-      )
+      await holds(() => existsSync(path.join(engine.project, 'started')))
       process.kill(Number(server), 'SIGKILL')
       expect((await running).text).toMatch(/SANDBOX_LOST|lost/)
       const next = await until(

@@ -1,7 +1,7 @@
 /** A Redis that refuses commands for a while, since a script occupies it. */
 import { Redis } from 'ioredis'
 import { expect, it } from 'vitest'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 import { ended, withQueue } from './place.js'
 
 it('fails the calls of that time, and no later ones', () =>
@@ -12,11 +12,8 @@ it('fails the calls of that time, and no later ones', () =>
       await queue.add({ id: 'first', command: 'echo out' })
       await client.config('SET', 'busy-reply-threshold', '20')
       const busy = client.eval('while true do end', 0).catch(() => {})
-      await until(
-        async () =>
-          (await other.ping().catch((error: Error) => error.message.startsWith('BUSY'))) === true ||
-          undefined,
-        () => 'Redis is not busy',
+      await holds(
+        async () => (await other.ping().catch((error: Error) => error.message.startsWith('BUSY'))) === true,
       )
       await expect(queue.wait('first')).rejects.toThrow('BUSY')
       await expect(queue.logs('first').next()).rejects.toThrow('BUSY')

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { ended, outputOf, TIMES, withQueue } from './place.js'
 
 /** A connection to Redis. */
@@ -309,10 +309,8 @@ describe('a process', () => {
         await queue.add({ id: 'runs', command: counted('runs', untilFile(`${base}/go`)) })
         await untilStarted('runs')
         // A worker that is killed before it has recorded the start knows of none without the directory.
-        await until(
-          async () =>
-            (await client.call('HGET', 'nacre:bull:test:claim:runs:1', 'state')) === 'started' || undefined,
-          () => 'the start is not recorded',
+        await holds(
+          async () => (await client.call('HGET', 'nacre:bull:test:claim:runs:1', 'state')) === 'started',
         )
         await first.end('SIGKILL')
         release(base)

@@ -2,7 +2,7 @@
 import { Sandbox } from 'nacre'
 import { it } from 'vitest'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 import { Names } from '../lib/keys.js'
 import { LogServer } from '../lib/log-server.js'
 import { decodeAnswer } from '../lib/log-wire.js'
@@ -31,14 +31,8 @@ it('hundreds of readers that wait for news hold up no other reader', () =>
       server.serve({ ...ref, op: 'news', cursor: 4, maxBytes: 1, reader: 'one', call: call + 1 }),
     )
     void server.serve({ ...ref, op: 'read', cursor: 0, maxBytes: 100, reader: 'one', call: 1000 })
-    await until(
-      () => answered.get(1000) === 4 || undefined,
-      () => 'the read is not answered',
-    )
-    await until(
-      () => answered.has(300) || undefined,
-      () => 'the last reader of news is not answered',
-    )
+    await holds(() => answered.get(1000) === 4)
+    await holds(() => answered.has(300))
     stop.abort()
     await Promise.all(served)
     await sandbox.jobs.cancel(job, { forceKillAfterDelay: 100 })

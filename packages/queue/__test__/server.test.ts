@@ -5,7 +5,7 @@ import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { expect, it } from 'vitest'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { ended, TIMES, withQueue } from './place.js'
 
 it(
@@ -29,10 +29,7 @@ it(
       const full = []
       for (const [index, place] of [one, session].entries()) {
         full.push(place.exec(`touch ${base}/full-${index}; until [ -e ${base}/go ]; do sleep 0.02; done`))
-        await until(
-          () => existsSync(`${base}/full-${index}`) || undefined,
-          () => 'there is no room',
-        )
+        await holds(() => existsSync(`${base}/full-${index}`))
       }
       lines.length = 0
       await queue.add({ id: 'patient', command: 'true' })

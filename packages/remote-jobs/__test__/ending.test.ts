@@ -4,7 +4,7 @@ import path from 'node:path'
 import { expect } from 'vitest'
 import { expectNoProcess, timedOut, untilStopped } from '../../../__test__/helpers/jobs.js'
 import * as proc from '../../../__test__/helpers/proc.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { inEveryShell, isMain, itRemotely, untilPrintedBy } from './places.js'
 
 inEveryShell('the end of a remote job', (shell) => {
@@ -132,10 +132,7 @@ inEveryShell('the end of a remote job', (shell) => {
       const short = await jobs.start({ command: '(sleep 0.3; echo late) & echo now' })
       await jobs.wait(short)
       await untilPrintedBy(jobs, short, 'now\nlate\n')
-      await until(
-        async () => !(await jobs.status(short)).alive || undefined,
-        () => 'the job stays alive',
-      )
+      await holds(async () => !(await jobs.status(short)).alive)
       await expectNoProcess(tag)
     },
   )

@@ -9,7 +9,7 @@ import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../.
 import * as proc from '../../../__test__/helpers/proc.js'
 import { all } from '../../../__test__/helpers/stream.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 import { shells, standIn } from './places.js'
 
 /** A test with both kinds of jobs on one directory. */
@@ -129,10 +129,7 @@ it('a job without fields of ours is read, and not cancelled', () =>
     gate.open()
     expect(await remote.wait('theirs')).toMatchObject({ state: 'exited', exitCode: 4 })
     expect((await remote.read('theirs')).raw).toBe('one\n')
-    await until(
-      async () => !(await remote.status('theirs')).alive || undefined,
-      () => 'it runs on',
-    )
+    await holds(async () => !(await remote.status('theirs')).alive)
     await remote.remove('theirs')
     const child = startForeign(root, proc.uniqueSleep())
     const error = await rejectionOf(remote.cancel('theirs', { graceMs: 0 }))
@@ -140,10 +137,7 @@ it('a job without fields of ours is read, and not cancelled', () =>
     expect(error.message).toMatch(/started by another package/)
     expect(await remote.status('theirs')).toMatchObject({ state: 'running', alive: true })
     process.kill(-(child.pid ?? 0), 'SIGKILL')
-    await until(
-      async () => !(await remote.status('theirs')).alive || undefined,
-      () => 'it runs on',
-    )
+    await holds(async () => !(await remote.status('theirs')).alive)
     expect(await remote.status('theirs')).toMatchObject({ state: 'crashed', alive: false })
     await remote.cancel('theirs')
     await remote.remove('theirs')

@@ -4,7 +4,7 @@ import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { startHost } from '../../../__test__/helpers/host.js'
 import { withServer } from '../../../__test__/helpers/http.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 const token = 'a-token-for-tests'
 
@@ -117,10 +117,7 @@ describe('the access log', () => {
         await post('/v1/processes', { command: 'sleep 60', processId: 'one' })
         const reply = stream('GET', '/v1/processes/one/output')
         const events = reply[Symbol.asyncIterator]().next()
-        await until(
-          async () => (await get('/v1/sessions')).status === 503 || undefined,
-          () => 'the stream has not begun',
-        )
+        await holds(async () => (await get('/v1/sessions')).status === 503)
         expect(lines.info.map(withoutTime)).toContain('GET /v1/sessions 503 N ms')
         reply.vanish()
         await events.catch(() => {})
@@ -183,15 +180,9 @@ describe('a client that disconnects', () => {
       for (const request of Object.values(requests)) {
         const socket = connect(port, '127.0.0.1')
         socket.write(request(JSON.stringify({ command: 'while echo 0123456789; do :; done' })))
-        await until(
-          async () => (await active()) === 2 || undefined,
-          () => 'the request has not arrived',
-        )
+        await holds(async () => (await active()) === 2)
         socket.destroy()
-        await until(
-          async () => (await active()) === 1 || undefined,
-          () => 'the request goes on',
-        )
+        await holds(async () => (await active()) === 1)
       }
       host.child.kill('SIGTERM')
       await host.ended()

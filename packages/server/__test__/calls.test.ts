@@ -4,7 +4,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { type HttpPlace, withServer } from '../../../__test__/helpers/http.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 import { UsedNumbers } from '../lib/used-numbers.js'
 
 async function register({ post }: HttpPlace, keep = 5000): Promise<string> {
@@ -101,10 +101,7 @@ describe('a numbered call', () => {
           { 'x-nacre-call': `${caller}/${number}` },
         )
       const running = call(1)
-      await until(
-        () => existsSync(path.join(place.directory, 'begun')) || undefined,
-        () => 'the command has not begun',
-      )
+      await holds(() => existsSync(path.join(place.directory, 'begun')))
       await place.call('DELETE', `/v1/callers/${caller}/calls/1`)
       expect((await running).body.code).toBe('ABORT_ERR')
       await place.call('DELETE', `/v1/callers/${caller}/calls/2`)

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { dataOf, textOf, withServer } from '../../../__test__/helpers/http.js'
 import * as proc from '../../../__test__/helpers/proc.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 
@@ -141,10 +141,7 @@ describe('POST /api/execute/stream', () => {
       ).rejects.toThrow()
       const sleeps = () =>
         proc.tagged(tag).filter(({ pid }) => proc.show({ pid } as never).includes('sleep 61'))
-      await until(
-        () => sleeps().length === 0 || undefined,
-        () => 'the command runs on',
-      )
+      await holds(() => sleeps().length === 0)
       expect((await post('/api/execute', { command: 'echo free' })).body.stdout).toBe('free\n')
     }))
 })

@@ -5,7 +5,7 @@ import { type ReceivedEvent, withServer } from '../../../__test__/helpers/http.j
 import { stoppingProxy } from '../../../__test__/helpers/tcp-proxy.js'
 import { attach, pty } from '../../../__test__/helpers/terminal.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 /** The first event of a hold. */
 async function first(events: AsyncIterator<ReceivedEvent>): Promise<string> {
@@ -49,10 +49,7 @@ describe('a hold over HTTP', () => {
       await first(held[Symbol.asyncIterator]())
       expect((await post('/v1/exec', { command: 'true' })).status).toBe(423)
       held.vanish()
-      await until(
-        async () => (await post('/v1/exec', { command: 'true' })).status === 200 || undefined,
-        () => 'the hold does not end',
-      )
+      await holds(async () => (await post('/v1/exec', { command: 'true' })).status === 200)
     }))
 
   it('survives broken connections of a client that resumes, and ends with the client', () =>
@@ -68,10 +65,7 @@ describe('a hold over HTTP', () => {
       }
       await client.destroy()
       await hold?.ended
-      await until(
-        async () => (await post('/v1/exec', { command: 'true' })).status === 200 || undefined,
-        () => 'the hold does not end',
-      )
+      await holds(async () => (await post('/v1/exec', { command: 'true' })).status === 200)
       await proxy.close()
     }))
 
@@ -86,10 +80,7 @@ describe('a hold over HTTP', () => {
       const owner = await attach(url, 'one', { query: `?hold=${hold}` })
       watcher.socket.send(Buffer.from('no\n'))
       watcher.socket.send('{"resize":{"cols":91,"rows":17}}')
-      await until(
-        () => watcher.notes.length === 2 || undefined,
-        () => 'the watcher is not refused',
-      )
+      await holds(() => watcher.notes.length === 2)
       for (const { type, error } of watcher.notes) expect([type, error.code]).toEqual(['error', 'HELD'])
       expect(watcher.notes.map(({ refused }) => refused).sort()).toEqual(['input', 'resize'])
       owner.socket.send(Buffer.from('yes\n'))

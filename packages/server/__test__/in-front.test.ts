@@ -6,7 +6,7 @@ import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { withClient } from '../../../__test__/contract/helper.js'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 
 /** Runs a test with a client of a server in front of a server of this sandbox. */
 function withFront(test: (client: SandboxClient, url: string, directory: string) => Promise<void>) {
@@ -64,10 +64,7 @@ describe('a server in front of a client', () => {
       expect(await service.getHealth()).toMatchObject({ healthy: true })
       expect(await client.killAllProcesses()).toBe(2)
       const metrics = async () => (await fetch(`${url}/metrics`)).text()
-      await until(
-        async () => (await metrics()).includes('nacre_processes_ended_total{reason="killed"} 2') || undefined,
-        () => 'the metrics do not count the killed processes',
-      )
+      await holds(async () => (await metrics()).includes('nacre_processes_ended_total{reason="killed"} 2'))
     }))
 
   it('passes on files, sessions and jobs', () =>

@@ -15,7 +15,7 @@ import { withSandbox } from '../../../__test__/helpers/invariants.js'
 import { made } from '../../../__test__/helpers/stream.js'
 import { active } from '../../../__test__/helpers/terminal.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 
 describe('the end of a server', () => {
   it.each([
@@ -31,10 +31,7 @@ describe('the end of a server', () => {
       await once(socket, 'connect')
       const head = `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json`
       socket.write(`${head}\r\nContent-Length: ${text.length}\r\n\r\n${text.slice(0, 5)}`)
-      await until(
-        async () => (await active(serving.url)) === 2 || undefined,
-        () => 'the request does not arrive',
-      )
+      await holds(async () => (await active(serving.url)) === 2)
       const closed = serving.close()
       socket.write(text.slice(5))
       let reply = ''
@@ -61,10 +58,7 @@ describe('the end of a server', () => {
       const plain = rejectionOf(client.exec('sleep 65', { sessionId: (await client.createSession()).id }))
       const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
       const wait = rejectionOf(process.wait())
-      await until(
-        async () => (await active(serving.url)) === 5 || undefined,
-        () => 'the four requests do not arrive',
-      )
+      await holds(async () => (await active(serving.url)) === 5)
       await serving.close()
       expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
       // The program did not abort it.
@@ -161,10 +155,7 @@ describe('close', () => {
       const process = await sandbox.startProcess('seq 300000; sleep 65')
       await process.waitForLog('300000')
       const data = dataOf(stream('GET', `/api/process/${process.id}/stream`))
-      await until(
-        async () => (await active(serving.url)) === 2 || undefined,
-        () => 'the stream does not begin',
-      )
+      await holds(async () => (await active(serving.url)) === 2)
       await serving.close()
       expect((await data).at(-1)).toMatchObject({ type: 'error', error: 'reading the log was aborted' })
     }))
@@ -258,16 +249,10 @@ describe('a client that disconnects', () => {
             ...{ method: 'POST', body: JSON.stringify({ data }), signal: leave.signal },
             headers: { 'content-type': 'application/json' },
           })
-          await until(
-            async () => (await active(url)) === 2 || undefined,
-            () => 'the write has not begun',
-          )
+          await holds(async () => (await active(url)) === 2)
           leave.abort()
           await rejectionOf(write)
-          await until(
-            async () => (await active(url)) === 1 || undefined,
-            () => 'the request is still counted',
-          )
+          await holds(async () => (await active(url)) === 1)
         }
         await serving.close()
       },

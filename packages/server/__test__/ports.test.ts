@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { type HttpPlace, withServer } from '../../../__test__/helpers/http.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 const TOKEN = 'a-token-for-tests'
 
@@ -273,10 +273,7 @@ describe('a forwarded port', () => {
       ]
       for (const wrong of altered) expect((await fetch(wrong)).status, wrong).toBe(401)
       const short = await client.portUrl(port, { expiresIn: 1 })
-      await until(
-        async () => (await fetch(short)).status === 401 || undefined,
-        () => 'the link does not expire',
-      )
+      await holds(async () => (await fetch(short)).status === 401)
       expect((await fetch(new URL('../exec', url))).status).toBe(401)
       for (const bad of [0, 65_536])
         expect(await rejectionOf(client.portUrl(bad))).toMatchObject({ code: 'INVALID_OPTION' })

@@ -8,7 +8,7 @@ import { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
 import { server, withTag } from '../../../__test__/helpers/program.js'
 import { frame } from '../../../__test__/helpers/terminal.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 /** The messages in frames of a server, which have no mask: their opcodes and contents. */
 function messagesOf(bytes: Buffer): Array<[number, Buffer]> {
@@ -104,11 +104,8 @@ it('refuses what is no WebSocket, and what has no terminal', () =>
     expect((await ask(session, { ...open, ':path': '/v1/nothing' })).status).toBe(404)
     const plain = await ask(session, { ':method': 'GET', ':path': path })
     expect([plain.status, JSON.parse(plain.text).code]).toEqual([426, 'UPGRADE_REQUIRED'])
-    await until(
-      async () =>
-        (await ask(session, { ':path': '/metrics' })).text.includes('nacre_http_requests_active 1\n') ||
-        undefined,
-      () => 'a request goes on',
+    await holds(async () =>
+      (await ask(session, { ':path': '/metrics' })).text.includes('nacre_http_requests_active 1\n'),
     )
   }))
 

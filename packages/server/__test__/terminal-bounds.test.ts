@@ -6,7 +6,7 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { unchanged, withServer } from '../../../__test__/helpers/http.js'
 import { active, attach, frame, pty, rawClient } from '../../../__test__/helpers/terminal.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 describe('a silent terminal', () => {
   it('pings a silent client', () =>
@@ -33,10 +33,7 @@ describe('bounds of a terminal', () => {
       await once(terminal.socket, 'pong')
       terminal.socket.close(1000)
       expect((await terminal.closed).code).toBe(1000)
-      await until(
-        async () => (await active(url)) === 1 || undefined,
-        () => 'the request goes on without its client',
-      )
+      await holds(async () => (await active(url)) === 1)
       await process.kill()
     }))
 
@@ -79,10 +76,7 @@ describe('bounds of a terminal', () => {
         () => `there are only ${length} bytes`,
       )
       client.destroy()
-      await until(
-        async () => (await active(url)) === 1 || undefined,
-        () => 'the request goes on without its client',
-      )
+      await holds(async () => (await active(url)) === 1)
     }))
 })
 
@@ -95,10 +89,7 @@ describe('the end of the server', () => {
         const terminal = await attach(url, idle.id)
         await terminal.printed('on')
         const stuck = await rawClient(serving.port, `/v1/processes/${process.id}/terminal`)
-        await until(
-          async () => (await active(url)) === 3 || undefined,
-          () => 'the client has not come',
-        )
+        await holds(async () => (await active(url)) === 3)
         await serving.close()
         expect(await terminal.closed).toEqual({ code: 1001, reason: 'the server ends' })
         stuck.destroy()

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { unchanged, withServer } from '../../../__test__/helpers/http.js'
 import { active, attach, pty } from '../../../__test__/helpers/terminal.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds } from '../../../__test__/helpers/until.js'
 
 describe('a terminal over a WebSocket', () => {
   it('carries bytes both ways and closes with the exit code of the process', () =>
@@ -38,10 +38,7 @@ describe('a terminal over a WebSocket', () => {
       await process.waitForLog('on')
       const terminal = await attach(url, process.id, { query: '?acknowledge=true&output=false' })
       terminal.socket.send(Buffer.from('abc'))
-      await until(
-        () => terminal.notes.length === 1 || undefined,
-        () => 'no answer',
-      )
+      await holds(() => terminal.notes.length === 1)
       // The terminal has no room for it.
       terminal.socket.send(Buffer.alloc(65_536, 'x'))
       await unchanged(url, () => JSON.stringify(terminal.notes))
@@ -94,10 +91,7 @@ describe('a terminal over a WebSocket', () => {
       await second.printed('from the second\nfrom the second\n')
       second.socket.close()
       await second.closed
-      await until(
-        async () => (await active(url)) === 1 || undefined,
-        () => 'a request goes on without its client',
-      )
+      await holds(async () => (await active(url)) === 1)
       expect(process.state).toBe('running')
     }))
 

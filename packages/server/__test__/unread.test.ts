@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { startHost } from '../../../__test__/helpers/host.js'
 import { unchanged } from '../../../__test__/helpers/http.js'
 import * as proc from '../../../__test__/helpers/proc.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 
 const CONNECTIONS = 24
 /** A window of 1 MiB, what the result keeps, one event that is being written, and what the kernel takes. */
@@ -69,10 +69,7 @@ it.each(['/api/execute/stream', '/v1/exec/stream'])(
       // The server goes on serving, and a client that leaves takes its command along.
       expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200)
       for (const socket of sockets) socket.destroy()
-      await until(
-        () => !proc.tagged(host.tag).some(({ pid }) => proc.commandLine(pid) === words) || undefined,
-        () => 'commands outlive their clients',
-      )
+      await holds(() => !proc.tagged(host.tag).some(({ pid }) => proc.commandLine(pid) === words))
     } finally {
       for (const socket of sockets) socket.destroy()
       host.child.kill('SIGKILL')
