@@ -10,6 +10,7 @@
 //! **It must never know** why a process runs: no shell, session, command or JavaScript occurs in it.
 
 pub mod cgroup;
+pub mod descent_mark;
 pub mod fork;
 pub mod job;
 pub mod ladder;
