@@ -57,7 +57,7 @@ impl OrderedKill {
         table: &mut ProcessTable,
         is_ordered: impl Fn() -> bool,
     ) -> Self {
-        let ladder = Ladder::new(signal, grace);
+        let ladder = Ladder::new(signal, grace).of_forks_of(target.shell(table));
         let ladder = if target.interrupt(table) { ladder.unsettled() } else { ladder };
         let mut kill = Self {
             id,
