@@ -1,8 +1,8 @@
 /** The interrupt reaches the shell before the command does. The command must not begin after it. */
 import { readdirSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes.js'
+import { expect, it } from 'vitest'
+import { isRest, itInEveryMode, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -79,3 +79,16 @@ itInEveryMode('a command that is aborted in its first instants ends immediately'
   }
   expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
 })
+
+// The shell ends at once, while its fork still has the handlers of the shell.
+for (const mode of plain) {
+  it(`a program that is aborted in its first instants ends immediately, ${mode.name}`, () =>
+    withSandboxIn(mode, async ({ sandbox }) => {
+      for (let round = 0; round < (isRest ? 1000 : 150); round++) {
+        const controller = new AbortController()
+        const run = sandbox.exec('sleep 600', { ...grace, signal: controller.signal })
+        setTimeout(() => controller.abort(), (round * 7) % 20)
+        await rejectionOf(run)
+      }
+    }))
+}

@@ -1,8 +1,10 @@
 /** Processes that move themselves out of the control group of their command, or into one that they make below it. */
-import { mkdirSync } from 'node:fs'
+import { chownSync, mkdirSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
+import { startHost } from '../helpers/host.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { asOrdinaryUser, obstacle, ordinaryUser } from '../helpers/ordinary-user.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -43,6 +45,10 @@ const forms: Record<string, (nap: string, away: string) => string> = {
   'a group below its own': (nap) => `${below}; (echo $BASHPID > $group/cgroup.procs; ${nap}; :)`,
   'a daemon in a group below its own': (nap) =>
     `${below}; (echo $BASHPID > $group/cgroup.procs; setsid -f ${nap}); sleep 600`,
+  'a threaded group below its own': (nap) =>
+    `${below}; echo threaded > $group/cgroup.type; (echo $BASHPID > $group/cgroup.threads; exec setsid -f ${nap}); sleep 600`,
+  'a group beside a threaded one': (nap) =>
+    `${below}; mkdir $group-2; echo threaded > $group/cgroup.type; (echo $BASHPID > $group/cgroup.procs; ${nap}; :)`,
   'a group below one below its own': (nap) =>
     `${below}; mkdir $group/inner; (echo $BASHPID > $group/inner/cgroup.procs; ${nap}; :)`,
 }
@@ -120,6 +126,44 @@ it('a kill spares what earlier commands and processes have moved to the same gro
     },
     { destroys: true },
   ))
+
+/** What takes the rights to its groups away from their owner. */
+const closings = {
+  'a group below its own': `${below}; (echo $BASHPID > $group/cgroup.procs; exec setsid -f NAP); chmod 0 $group`,
+  'its own group': `${below}; setsid -f NAP; chmod 0 $group/.. $group/../cgroup.procs $group/../cgroup.kill`,
+  'all groups of the session': `${below}; setsid -f NAP; chmod 0 $group/../cgroup.procs $group/../.. `,
+}
+
+it.each(Object.entries(closings))('a command that closes %s is killed', async (_, close) => {
+  const away = hasGroups && obstacle === undefined && ordinaryUser !== undefined ? foreignGroup() : undefined
+  if (away === undefined || ordinaryUser === undefined) return
+  mkdirSync(path.join(away, 'host'))
+  for (const directory of [away, path.join(away, 'host')])
+    for (const name of ['.', 'cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control'])
+      chownSync(path.join(directory, name), ordinaryUser, ordinaryUser)
+  const nap = proc.uniqueSleep()
+  const text = `${close.replace('NAP', nap)}; trap '' TERM; sleep 600`
+  const program = `
+    const sandbox = new Sandbox({ cwd: '/', forceKillAfterDelay: 100 })
+    const main = async () => {
+      print((await sandbox.capabilities()).cgroup)
+      const { code } = await sandbox.exec(${JSON.stringify(text)}, { timeout: 400 }).catch((error) => error)
+      print(code + ' ' + (await sandbox.exec(${JSON.stringify(`pgrep -x -f '${nap}' || echo none`)})).stdout)
+      const process = await sandbox.startProcess(${JSON.stringify(text)})
+      while ((await sandbox.exec(${JSON.stringify(`pgrep -x -f '${nap}'`)})).exitCode !== 0);
+      await process.kill()
+      await sandbox.destroy()
+      print('destroyed')
+    }
+    main()
+  `
+  const enter = ['bash', '-c', `echo $$ > ${away}/host/cgroup.procs; exec "$@"`, 'bash']
+  const host = startHost(program, [...enter, ...asOrdinaryUser])
+  expect(await host.ended(), host.output()).toBe(0)
+  expect(host.output()).toBe('v2\nCOMMAND_TIMEOUT none\n\ndestroyed\n')
+  expect(proc.runs(nap)).toBe(false)
+  expect(readdirSync(away).filter((name) => name.startsWith('nacre'))).toEqual([])
+})
 
 it('groups that a command leaves behind are removed with its session, and while it runs on they stay', () =>
   withSandbox(async ({ sandbox }) => {

@@ -15,6 +15,9 @@ const isRoot = process.geteuid?.() === 0
 /** The wrapper for `startHost`. */
 export const asOrdinaryUser: string[] = isRoot ? setpriv : []
 
+/** Its number; undefined if this is no root, which starts them as itself. */
+export const ordinaryUser: number | undefined = isRoot ? uid : undefined
+
 // The state directory of these programs, which no other user has.
 if (isRoot) afterAll(() => rmSync(path.join(os.tmpdir(), `nacre-${uid}`), { recursive: true, force: true }))
 

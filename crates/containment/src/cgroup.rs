@@ -10,7 +10,7 @@ use crate::proc_table::{read_file, read_pids};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -54,7 +54,7 @@ impl Group {
 
     /// Lists the processes in this group itself, without zombies.
     pub fn members(&self) -> io::Result<Vec<Pid>> {
-        read_pids(self.path.join("cgroup.procs"))
+        self.permitted(|| read_pids(self.path.join("cgroup.procs")))
     }
 
     /// Like [`Group::members`]; `None` if the group does not exist.
@@ -64,6 +64,8 @@ impl Group {
     pub fn members_if_any(&self) -> io::Result<Option<Vec<Pid>>> {
         match self.members() {
             Err(error) if is_gone(&error) => Ok(None),
+            // A command may have made it threaded: then the group above lists its processes, too.
+            Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(Some(Vec::new())),
             members => members.map(Some),
         }
     }
@@ -95,7 +97,7 @@ impl Group {
 
     /// Sends SIGKILL to every process in this group and below, atomically against forks.
     pub fn kill(&self) -> io::Result<()> {
-        fs::write(self.path.join("cgroup.kill"), "1")
+        self.permitted(|| fs::write(self.path.join("cgroup.kill"), "1"))
     }
 
     /// Freezes every process in this group and below, or thaws them. [`Group::is_frozen`] shows when the last one has
@@ -121,13 +123,26 @@ impl Group {
     /// The groups inside this one, without those inside them.
     pub fn inner(&self) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
+        for entry in self.permitted(|| fs::read_dir(&self.path))? {
             let entry = entry?;
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 found.push(Self::at(entry.path()));
             }
         }
         Ok(found)
+    }
+
+    /// Does something again if a command has taken the permissions for it away. Its user is the owner of the group.
+    fn permitted<T>(&self, action: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        match action() {
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+                let above: Vec<_> = self.path.ancestors().collect();
+                above.into_iter().rev().filter(|path| is_cgroup2(path)).for_each(|path| permit(path, 0o700));
+                ["cgroup.procs", "cgroup.kill"].iter().for_each(|name| permit(&self.path.join(name), 0o600));
+                action()
+            }
+            outcome => outcome,
+        }
     }
 
     /// Removes this group if it is empty and has no groups below it.
@@ -157,6 +172,14 @@ impl Group {
             }
         }
         self.remove_alone()
+    }
+}
+
+/// Gives the owner of a file these permissions, too.
+fn permit(path: &Path, permissions: u32) {
+    let Ok(mode) = fs::metadata(path).map(|found| found.mode()) else { return };
+    if mode & permissions != permissions {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | permissions));
     }
 }
 

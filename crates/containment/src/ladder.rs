@@ -5,7 +5,7 @@
 //! user's trap runs once, and SIGCONT with it: a stopped process cannot act on SIGTERM. SIGKILL is sent at each look.
 
 use crate::pid::{Identity, Pid};
-use crate::proc_table::{self, Stat};
+use crate::proc_table::{self, Original, Stat};
 use crate::watch::Watch;
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -32,6 +32,8 @@ pub struct Ladder {
     is_killing: bool,
     is_settled: bool,
     signalled: HashSet<Identity>,
+    /// The shell, as it was last seen.
+    shell: Option<Original>,
     /// At the last look, some were forks of the shell that may not have handled the signal.
     is_unsure: bool,
     watch: Watch,
@@ -50,6 +52,7 @@ impl Ladder {
             is_killing: false,
             is_settled: true,
             signalled: HashSet::new(),
+            shell: None,
             is_unsure: false,
             watch: Watch::default(),
             look_at: begun,
@@ -60,6 +63,12 @@ impl Ladder {
     #[must_use]
     pub fn unsettled(self) -> Self {
         Self { is_settled: false, ..self }
+    }
+
+    /// Looks at the shell, which may end before its forks have handlers of their own.
+    #[must_use]
+    pub fn of_forks_of(self, shell: Option<Pid>) -> Self {
+        Self { shell: shell.and_then(Original::look), ..self }
     }
 
     /// New processes come only from those that a look has found.
@@ -123,13 +132,13 @@ impl Ladder {
     /// Before its exec, a fork of a shell has the shell's handlers for a moment, which may swallow the signal: it is
     /// signalled again, for as long as that takes on a busy machine. A subshell has its own handlers or none.
     pub fn step(&mut self, members: &[Stat], shell: Option<Pid>, spared: Option<Pid>) {
-        let known = |shell: Pid| members.iter().find(|stat| stat.identity.pid == shell).copied();
-        let shell = shell.and_then(|shell| known(shell).or_else(|| Stat::read(shell)));
+        let seen = shell.and_then(Original::look).or(self.shell.take());
         let signal = self.signal;
         let is_unsettled =
-            |stat: &Stat| shell.is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, &shell, signal));
+            |stat: &Stat| seen.as_ref().is_some_and(|shell| proc_table::is_unsettled_fork_of(stat, shell, signal));
         let is_spared = |stat: &Stat| spared.is_some_and(|parent| stat.parent == parent.raw());
         let due = self.due(members, is_spared, is_unsettled);
+        self.shell = seen;
         let signals: &[i32] = if signal == libc::SIGKILL { &[signal] } else { &[signal, libc::SIGCONT] };
         self.watch = Watch::default();
         for (stat, is_due) in members.iter().zip(due) {

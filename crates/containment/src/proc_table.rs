@@ -296,10 +296,26 @@ pub fn numbers(text: &[u8], name: &str) -> Vec<u64> {
 ///
 /// After a fork bash resets its handlers one by one. At first the fork catches exactly what the shell catches. Then,
 /// while it is young, it may still catch the signal. An older process that catches it has a trap set by the user.
-pub fn is_unsettled_fork_of(stat: &Stat, shell: &Stat, signal: i32) -> bool {
+pub fn is_unsettled_fork_of(stat: &Stat, Original { stat: shell, line }: &Original, signal: i32) -> bool {
     let may_swallow = stat.caught == shell.caught || (stat.catches(signal) && is_young(stat));
+    let is_fork = || stat.name == shell.name && has_command_line(stat.identity.pid, line).unwrap_or(true);
     // A signal too many is better than one that is lost.
-    may_swallow && stat.identity.pid != shell.identity.pid && is_fork_of(stat, shell).unwrap_or(true)
+    may_swallow && stat.identity.pid != shell.identity.pid && is_fork()
+}
+
+/// What forks of a process are recognized by, also after its end.
+pub struct Original {
+    stat: Stat,
+    line: Vec<u8>,
+}
+
+impl Original {
+    /// `None` if the process has ended, or cannot be seen.
+    pub fn look(pid: Pid) -> Option<Self> {
+        let stat = Stat::read(pid).filter(Stat::is_running)?;
+        let line = read_of(pid, "cmdline").ok().filter(|line| !line.is_empty())?;
+        Some(Self { stat, line })
+    }
 }
 
 /// True for a process that started in the last 0.2 s. The kernel counts in hundredths of a second.

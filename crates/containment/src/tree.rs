@@ -1,12 +1,13 @@
 //! The tree of a background process: the process, its children, and theirs.
 //!
 //! With a control group the kernel keeps the list: its members, those of the groups below it, and their descendants, which may
-//! have been moved elsewhere. Without a group the tree is found by three signs, each of which can
-//! be lost separately: descent (when a parent ends), the process group (by `setsid`), and a variable in the environment
-//! (by `env -i`; a fork that has not executed a program does not show it). Orphans are found below the guardian, the
+//! have been moved elsewhere. Without a group the tree is found by four signs, each of which can
+//! be lost separately: descent (when a parent ends), the process group (by `setsid`), a variable in the environment
+//! (by `env -i`; a fork that has not executed a program does not show it), and the [`descent_mark`] (by `ulimit -m`). Orphans are found below the guardian, the
 //! subreaper that adopts them.
 
 use crate::cgroup::Group;
+use crate::descent_mark;
 use crate::pid::{Identity, Pid};
 use crate::proc_table::{self, Stat};
 use std::collections::HashSet;
@@ -74,7 +75,9 @@ impl Tree {
         if stat.identity == self.root || stat.group == self.root.pid.raw() {
             return Ok(true);
         }
-        proc_table::carries(stat.identity.pid, &format!("{MARK}={}", self.mark))
+        let pid = stat.identity.pid;
+        let is_marked = descent_mark::of(pid, self.guardian)? == Some(descent_mark::named(self.guardian, &self.mark));
+        Ok(is_marked || proc_table::carries(pid, &format!("{MARK}={}", self.mark))?)
     }
 }
 

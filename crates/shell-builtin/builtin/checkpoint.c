@@ -199,9 +199,11 @@ static void write_traps(void) {
 static void write_limits(void) {
   for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
     struct rlimit limit;
-    /* The kernel does not use it: it marks what belongs to the supervisor (crates/containment/src/session_mark.rs). */
-    if (resource == RLIMIT_LOCKS) continue;
-    if (getrlimit(resource, &limit) == 0) write_item(LIMIT, resource, "", &limit, sizeof limit);
+    /* The kernel does not use them: they mark what belongs to the supervisor, and what has the same origin
+     * (crates/containment/src/session_mark.rs and descent_mark.rs). */
+    if (resource == RLIMIT_LOCKS || getrlimit(resource, &limit) < 0) continue;
+    if (resource == RLIMIT_RSS && limit.rlim_cur >> 61 == 1) continue;
+    write_item(LIMIT, resource, "", &limit, sizeof limit);
   }
 }
 

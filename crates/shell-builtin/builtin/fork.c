@@ -14,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef CLONE_INTO_CGROUP
@@ -66,8 +68,22 @@ static void close_pipes_and_sockets(void) {
   closedir(directory);
 }
 
+/* Without control groups, the supervisor tells by a mark what the shell has started (crates/containment/src/descent_mark.rs):
+ * what a shell starts that was a standby has another one. The pid is unique among what lives, the time among what has lived. */
+static void change_mark(void) {
+  const rlim_t mark = 1ULL << 61, name = (1ULL << 39) - 1;
+  struct rlimit limit;
+  struct timespec now;
+  if (getrlimit(RLIMIT_RSS, &limit) < 0 || limit.rlim_cur >> 61 != mark >> 61) return;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  rlim_t fresh = (rlim_t)own_pid << 17 ^ ((rlim_t)now.tv_sec << 30 | (rlim_t)now.tv_nsec);
+  limit.rlim_cur = (limit.rlim_cur & ~name) | (fresh & name);
+  setrlimit(RLIMIT_RSS, &limit);
+}
+
 static void begin_standby(void) {
   setpgid(0, 0);
+  change_mark();
   close_pipes_and_sockets();
   is_standby = 1;
   is_background = 0;

@@ -57,7 +57,7 @@ impl OrderedKill {
         table: &mut ProcessTable,
         is_ordered: impl Fn() -> bool,
     ) -> Self {
-        let ladder = Ladder::new(signal, grace);
+        let ladder = Ladder::new(signal, grace).of_forks_of(target.shell(table));
         let ladder = if target.interrupt(table) { ladder.unsettled() } else { ladder };
         let mut kill = Self {
             id,
@@ -69,6 +69,7 @@ impl OrderedKill {
             group: None,
             followed: Vec::new(),
         };
+        kill.note(table);
         let members = kill.members(table);
         if let (Ok(members), false) = (members, kill.must_wait(is_ordered)) {
             kill.send(table, &members);
@@ -120,6 +121,7 @@ impl OrderedKill {
     /// The host announces forks by an order before it asks for them. So if a look shows such a fork and `is_ordered` is
     /// false after it, the fork is expected. Otherwise the orders come first, and nothing gets a signal.
     pub fn step(&mut self, table: &mut ProcessTable, is_ordered: impl Fn() -> bool) -> Option<Outcome> {
+        self.note(table);
         let waits = self.is_foreground() && table.expects_forks;
         if !self.ladder.is_killing() && self.ladder.is_overdue() && !self.is_finished(table) {
             self.ladder.kill();
@@ -176,6 +178,13 @@ impl OrderedKill {
             members.extend(left.filter(|stat| stat.identity == *identity && stat.is_running()));
         }
         Ok(members)
+    }
+
+    /// Notes what tells the processes of the command from older ones.
+    fn note(&self, table: &mut ProcessTable) {
+        if self.is_foreground() {
+            table.note_descent();
+        }
     }
 
     fn is_finished(&self, table: &ProcessTable) -> bool {

@@ -13,6 +13,7 @@ use crate::spawn::{Failure, Plan, Tie, c_string};
 use crate::standing::Standing;
 use freeze::Freeze;
 use nacre_containment::cgroup::Group;
+use nacre_containment::descent_mark;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
@@ -69,6 +70,8 @@ pub struct ProcessTable {
     /// The background processes.
     pub processes: Processes,
     groups: Option<Groups>,
+    /// The [`descent_mark`] of the shell, if there are no groups and it is known.
+    descent: Option<u64>,
     enclosure: Enclosure,
     /// Forks of the shell or the standby may appear, which the host will name.
     pub expects_forks: bool,
@@ -90,6 +93,7 @@ impl ProcessTable {
             retired: Vec::new(),
             processes: Processes::default(),
             groups,
+            descent: None,
             enclosure: Enclosure::Open,
             expects_forks: false,
             helpers: Helpers::default(),
@@ -133,6 +137,7 @@ impl ProcessTable {
         setting: &Setting,
     ) -> Result<(Identity, Option<String>), Failure> {
         self.enclosure.restore(self.groups.as_mut(), setup.user.as_ref(), setting);
+        self.mark_next(&program.role);
         let confined = self.enclosure.confined()?;
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
         let marked = |mark: &str| c_string(format!("{MARK}={mark}").as_bytes());
@@ -230,7 +235,7 @@ impl ProcessTable {
     /// Makes the standby, if it is alive, the shell, and its group the foreground group.
     pub fn promote(&mut self) -> Option<Pid> {
         let standby = self.standby.take()?;
-        self.shell = Some(standby.pid);
+        (self.shell, self.descent) = (Some(standby.pid), None);
         if let (Some(groups), Some(group)) = (&mut self.groups, standby.group) {
             groups.switch_foreground(group);
         }
@@ -256,6 +261,10 @@ impl ProcessTable {
             own_group = self.groups.as_mut().and_then(|groups| groups.make("p"));
             own_group = own_group.filter(|group| group.add(pid).is_ok());
         }
+        if self.groups.is_none() {
+            // No command of the process runs yet.
+            let _ = descent_mark::give(pid, descent_mark::named(self.own, &mark));
+        }
         let problem = self.limit(own_group.as_ref(), limits).err();
         let directory = own_group.as_ref().map(|group| group.path().display().to_string());
         self.processes.add(key, self.tree(stat.identity, own_group, mark, Vec::new()), None);
@@ -274,7 +283,7 @@ impl ProcessTable {
     ) -> (Option<Identity>, Option<String>) {
         let detached = self.shell.take().and_then(Stat::read).map(|stat| stat.identity);
         let standby = self.standby.take();
-        self.shell = standby.as_ref().map(|standby| standby.pid);
+        (self.shell, self.descent) = (standby.as_ref().map(|standby| standby.pid), None);
         let group = self
             .groups
             .as_mut()
@@ -308,9 +317,12 @@ impl ProcessTable {
     }
 
     /// Moves the shell to a new foreground group; all other processes stay in the current one. Changes nothing if the
-    /// shell cannot be moved.
+    /// shell cannot be moved. Without groups, the shell gets a new mark.
     pub fn rotate(&mut self) {
-        let Some(groups) = &mut self.groups else { return };
+        let Some(groups) = &mut self.groups else {
+            let _ = self.shell.map(|shell| descent_mark::give(shell, descent_mark::fresh(self.own)));
+            return;
+        };
         let Some(fresh) = groups.make("fg") else { return };
         let is_left = |error: io::Error| error.raw_os_error() != Some(libc::ESRCH);
         if self.shell.is_some_and(|shell| fresh.add(shell).is_err_and(is_left)) {
@@ -320,6 +332,29 @@ impl ProcessTable {
             let _ = fresh.add(sheltered.pid);
         }
         groups.switch_foreground(fresh);
+    }
+
+    /// Without groups, marks this process, and so what it starts next.
+    fn mark_next(&mut self, role: &Role) {
+        if self.groups.is_some() {
+            return;
+        }
+        let mark = match role {
+            Role::Shell | Role::Command => descent_mark::fresh(self.own),
+            Role::Process { mark, .. } => descent_mark::named(self.own, mark),
+        };
+        let marked = descent_mark::give(self.own, mark);
+        if !matches!(role, Role::Process { .. }) {
+            self.descent = marked.is_ok().then_some(mark);
+        }
+    }
+
+    /// Records the mark of the shell, which runs a command. Not earlier: a standby that has just been forked still has that of its
+    /// parent. If the command has changed the limit, the mark before it stays.
+    pub fn note_descent(&mut self) {
+        let shell = self.shell.filter(|_| self.groups.is_none());
+        let mark = shell.and_then(|shell| descent_mark::of(shell, self.own).ok().flatten());
+        self.descent = mark.or(self.descent);
     }
 
     /// Records that a child has been reaped: from now on its pid may belong to any process.

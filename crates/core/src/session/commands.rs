@@ -24,6 +24,7 @@ use crate::shell::event::{Answer, Event, Refusal, Source};
 use crate::shell::plain_state::ReadOnly;
 use crate::shell::state::{Cause, End, Kill, Ticket};
 use crate::supervisor::PidHold;
+use nacre_containment::descent_mark;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::rest::{RestWait, Writers};
@@ -319,6 +320,8 @@ impl Session {
     }
 
     pub(super) fn isolate_again(&mut self) {
+        // One may have ended meanwhile, and left others.
+        let _ = self.spare_older_roots();
         if self.may_have_strangers() {
             self.supervision.ask(&mut self.cx, &Order::Rotate);
         } else {
@@ -335,13 +338,20 @@ impl Session {
         if self.supervision.is_group_unknown() {
             return true;
         }
-        let Some(group) = self.supervision.foreground_group() else { return false };
+        let Some(group) = self.supervision.foreground_group() else { return self.shares_mark() };
         let members = match group.members_below() {
             Ok(members) => members,
             Err(_) => return true,
         };
         self.standbys.forget_retired_except(&members);
         members.iter().any(|pid| Some(*pid) != self.shell.pid() && !self.standbys.contains(*pid))
+    }
+
+    /// Without control groups, whether an older process has the mark of the shell, and so its orphans would.
+    fn shares_mark(&self) -> bool {
+        let (Some(shell), Some(supervisor)) = (self.shell.pid(), self.supervision.pid()) else { return false };
+        let mark = |pid| descent_mark::of(pid, supervisor).ok().flatten();
+        mark(shell).is_some_and(|own| self.foreground.spared().iter().any(|root| mark(*root) == Some(own)))
     }
 
     /// Spares the roots of processes that earlier commands left behind: children of the shell, and orphans. With control

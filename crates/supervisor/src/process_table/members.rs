@@ -2,6 +2,7 @@
 
 use super::ProcessTable;
 use crate::groups::Groups;
+use nacre_containment::descent_mark;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
@@ -28,7 +29,7 @@ impl ProcessTable {
     }
 
     /// The processes of the foreground command: the members of its group and of those below it, and what has left them.
-    /// Without groups, every descendant that is neither below one of the `spare` roots nor part of a background process.
+    /// Without groups, every descendant that is neither below one of the `spare` roots nor of an older or a background process.
     /// Never included are shell, standby, and what may be one of the expected forks.
     ///
     /// # Errors
@@ -49,7 +50,7 @@ impl ProcessTable {
             None => {
                 let mut listed = Vec::new();
                 for stat in below {
-                    if !self.processes.own(&stat)? {
+                    if !(self.processes.own(&stat)? || self.is_older(stat.identity.pid)?) {
                         listed.push(stat);
                     }
                 }
@@ -93,6 +94,13 @@ impl ProcessTable {
             }
         }
         Ok(escaped)
+    }
+
+    /// Without groups, whether something descends from an older process, by its mark. What the shell itself or the command has
+    /// changed its limit for has none.
+    fn is_older(&self, pid: Pid) -> io::Result<bool> {
+        let Some(present) = self.descent else { return Ok(false) };
+        Ok(descent_mark::of(pid, self.own)?.is_some_and(|mark| mark != present))
     }
 
     /// True for the processes that nacre itself needs.
