@@ -24,7 +24,7 @@ pub fn run(setting: Setting, setup: &Setup) -> ! {
     let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;
     loop {
-        table.ensure_broker();
+        table.enclosure.ensure_broker();
         let wake = wait(&setting, &kills, &table);
         // Before an order is received, which may need descriptors. Without its limits, this process could not carry
         // orders or kills out: the host replaces it, as it replaces a killed one.
@@ -39,7 +39,7 @@ pub fn run(setting: Setting, setup: &Setup) -> ! {
             is_reaped = false;
         }
         if wake.unmasked {
-            table.mask_again();
+            table.enclosure.mask_again();
         }
         let mut orders = if wake.order { MAX_ORDERS } else { 0 };
         while orders > 0 {
@@ -190,8 +190,8 @@ fn execute(
         }
         Order::Thaw => table.thaw(),
         Order::Mask => {
-            if table.masks().is_some_and(Masks::are_disturbed) {
-                table.mask_again();
+            if table.enclosure.masks().is_some_and(Masks::are_disturbed) {
+                table.enclosure.mask_again();
             }
             setting.report(&Report::Masked);
         }
@@ -222,7 +222,7 @@ fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake 
     let fixed = fds.len();
     fds.extend(table.watched_groups().map(|fd| PollFd::new(fd, PollFlags::POLLPRI)));
     let groups = fds.len();
-    let masks = table.masks();
+    let masks = table.enclosure.masks();
     fds.extend(masks.into_iter().flat_map(Masks::watched));
     let masked = fds.len();
     let watched = kills.iter().flat_map(OrderedKill::watched);

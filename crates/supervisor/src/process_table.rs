@@ -19,7 +19,6 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_containment::tree::{MARK, Tree};
-use nacre_isolation::masks::Masks;
 use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Role, Setup, StartStep};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -72,7 +71,8 @@ pub struct ProcessTable {
     groups: Option<Groups>,
     /// The [`descent_mark`] of the shell, if there are no groups and it is known.
     descent: Option<u64>,
-    enclosure: Enclosure,
+    /// The confinement of what is started.
+    pub enclosure: Enclosure,
     /// Forks of the shell or the standby may appear, which the host will name.
     pub expects_forks: bool,
     /// The files helpers.
@@ -104,21 +104,6 @@ impl ProcessTable {
     /// Confines every program from now on; see [`Enclosure::confine`].
     pub fn confine(&mut self, enclosed: Enclosed, key: Key, setup: &Setup, setting: &Setting) {
         self.enclosure.confine(enclosed, key, self.groups.as_mut(), setup.user.as_ref(), setting);
-    }
-
-    /// Starts the broker if it is not running; see [`Enclosure::ensure_broker`].
-    pub fn ensure_broker(&mut self) {
-        self.enclosure.ensure_broker();
-    }
-
-    /// See [`Enclosure::masks`].
-    pub fn masks(&self) -> Option<&Masks> {
-        self.enclosure.masks()
-    }
-
-    /// See [`Enclosure::mask_again`].
-    pub fn mask_again(&mut self) {
-        self.enclosure.mask_again();
     }
 
     /// Starts a files helper. Under a failed confinement there is none: the socket closes.

@@ -113,16 +113,15 @@ impl Sides<'_> {
     }
 
     /// The changes that a call applies: those at its paths and below, all by default, and the directories above that they
-    /// need. `wanted` tells of a change which entry the call wants, and which one is there. A path that names no change is
-    /// returned as the inner error.
+    /// need. `wanted` tells of a change which entry the call wants, and which one is there.
     ///
     /// # Errors
-    /// Those of the system calls.
+    /// [`Trouble::NoChange`], and those of the system calls.
     pub fn choose(
         &self,
         paths: Option<Vec<Vec<u8>>>,
         wanted: impl Fn(&WorkspaceChange) -> (Option<ChangedEntry>, Option<ChangedEntry>),
-    ) -> std::result::Result<std::result::Result<Vec<WorkspaceChange>, Vec<u8>>, Trouble> {
+    ) -> std::result::Result<Vec<WorkspaceChange>, Trouble> {
         let selection = paths.clone().map_or_else(Selection::all, Selection::of);
         let selected = self.changes(&selection)?;
         // They are sorted.
@@ -136,7 +135,7 @@ impl Sides<'_> {
             !is_within(first(path)) && !is_within(first(&[path, &b"/"[..]].concat()))
         };
         if let Some(path) = paths.into_iter().flatten().find(names_none) {
-            return Ok(Err(path));
+            return Err(Trouble::NoChange(path));
         }
         let is_directory = |entry: Option<ChangedEntry>| entry.is_some_and(|entry| entry.kind == Kind::Directory);
         let becomes_directory = |change: &WorkspaceChange| {
@@ -154,7 +153,7 @@ impl Sides<'_> {
         }
         let all: BTreeMap<_, _> =
             selected.into_iter().chain(above).map(|change| (change.path.clone(), change)).collect();
-        Ok(Ok(all.into_values().collect()))
+        Ok(all.into_values().collect())
     }
 
     /// The mode of the workspace itself. Its owner may be another than that of the real directory, without root.

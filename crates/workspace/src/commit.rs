@@ -52,8 +52,6 @@ pub enum Outcome {
     },
     /// Other programs have changed these paths. Nothing has been applied.
     Conflict(Vec<Vec<u8>>),
-    /// A path to be applied names no change. Nothing has been applied.
-    NoChange(Vec<u8>),
 }
 
 /// What a commit has just done. Tests end the process there, or let it fail.
@@ -123,7 +121,8 @@ impl Commit<'_> {
     /// Applies the changes.
     ///
     /// # Errors
-    /// [`Failure::System`]. The real directory is as it was, unless the text says that it could not be restored.
+    /// [`Failure::NoChange`] and [`Failure::System`]. The real directory is as it was, unless the text says that it could not
+    /// be restored.
     pub fn run(
         mut self,
         options: Options,
@@ -132,10 +131,7 @@ impl Commit<'_> {
         let doing = format!("commit to {}", String::from_utf8_lossy(self.path));
         let is_whole = options.paths.is_none();
         let chosen = self.choose(options.paths, options.withholds).map_err(|trouble| trouble.while_doing(&doing))?;
-        let Chosen { mut changes, mut skipped, deleted } = match chosen {
-            Ok(chosen) => chosen,
-            Err(path) => return Ok(Outcome::NoChange(path)),
-        };
+        let Chosen { mut changes, mut skipped, deleted } = chosen;
         if !options.force {
             let mut found = self.conflicts(&changes).map_err(|trouble| trouble.while_doing(&doing))?;
             found.extend_from_slice(&deleted);
@@ -208,7 +204,7 @@ impl Commit<'_> {
             if let Err(other) = self.undo(journal, staging, reached) {
                 let state = format!(
                     "the real directory could not be restored ({}); the next commit tries it again",
-                    other.errno
+                    other.errno()
                 );
                 return Err(cause.err().unwrap_or(other).while_doing(&format!("{doing}, and {state}")));
             }
@@ -227,22 +223,15 @@ impl Commit<'_> {
         Ok(Outcome::Committed { applied: changes.len() as u64, skipped })
     }
 
-    /// Completes an earlier commit, and finds the changes. A path that names none is the inner error.
-    fn choose(
-        &mut self,
-        paths: Option<Vec<Vec<u8>>>,
-        withholds: bool,
-    ) -> std::result::Result<std::result::Result<Chosen, Vec<u8>>, Trouble> {
+    /// Completes an earlier commit, and finds the changes.
+    fn choose(&mut self, paths: Option<Vec<Vec<u8>>>, withholds: bool) -> std::result::Result<Chosen, Trouble> {
         if let Some(journal) = Journal::read(self.store)? {
             journal::complete(self.store, journal, self.base, |journal| self.settle(journal))?;
         }
         staging::remove_seen(self.merged, self.staging)?;
         let deleted = redirects::copy_renamed(&self.sides(), self.staging)?;
         let named = paths.clone().unwrap_or_default();
-        let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
-            Ok(changes) => changes,
-            Err(path) => return Ok(Err(path)),
-        };
+        let changes = self.sides().choose(paths, |change| (change.now, change.before))?;
         let counted = host_programs::Changed::new(changes.iter().map(|change| change.path.as_slice()));
         let is_withheld = |path: &[u8], is_directory| {
             withholds && counted.reason(path, is_directory).is_some() && !is_named(path, &named)
@@ -271,7 +260,7 @@ impl Commit<'_> {
                 None => kept.push(change),
             }
         }
-        Ok(Ok(Chosen { changes: kept, skipped, deleted }))
+        Ok(Chosen { changes: kept, skipped, deleted })
     }
 
     fn sides(&self) -> Sides<'_> {

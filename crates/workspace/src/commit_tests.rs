@@ -1,5 +1,6 @@
 use super::*;
 use crate::discard::discard;
+use crate::failure::Trouble;
 use crate::opening;
 use crate::store::{Store, Stores};
 use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, without_times, write};
@@ -114,8 +115,8 @@ impl Opened {
         }
     }
 
-    fn discard(&mut self, paths: Option<Vec<Vec<u8>>>) -> std::result::Result<u64, Vec<u8>> {
-        self.with_sides(|sides| discard(sides, paths, &staging::name(ID)).unwrap())
+    fn discard(&mut self, paths: Option<Vec<Vec<u8>>>) -> std::result::Result<u64, Trouble> {
+        self.with_sides(|sides| discard(sides, paths, &staging::name(ID)))
     }
 
     fn changes(&mut self) -> Vec<String> {
@@ -295,8 +296,8 @@ fn selected_paths_are_committed_with_the_directories_they_need() {
         change_everything(|name| root.join(OsStr::from_bytes(name)));
         let before = opened.base();
         let options = |paths| Options { paths, force: false, sync: false, withholds: false };
-        let none = opened.run(options(paths(&["edited", "kept"])), never).unwrap();
-        assert_eq!(none, Outcome::NoChange(b"kept".to_vec()));
+        let none = opened.run(options(paths(&["edited", "kept"])), never);
+        assert!(matches!(none, Err(Failure::NoChange(path)) if path == b"kept"));
         assert_eq!(differing(&before, &opened.base()), [""; 0]);
         assert_eq!(opened.commit(paths(&["new/locked/deep", "old/deep", "to-directory/file", "mode"]), false), 10);
         let changed = differing(&before, &opened.base());
@@ -437,8 +438,7 @@ fn what_cannot_be_read_is_modified_and_named_in_errors() {
         };
         assert!(doing.contains("deep/file"), "{doing}");
         // The others are discarded.
-        let discarded = opened.with_sides(|sides| discard(sides, None, &staging::name(ID)));
-        assert_eq!(discarded.unwrap_err(), crate::failure::at(b"deep/file")(Errno::ACCESS));
+        assert_eq!(opened.discard(None).unwrap_err(), crate::failure::at(b"deep/file")(Errno::ACCESS));
         assert_eq!(opened.changes(), ["Modified deep/file"]);
         assert_eq!(opened.commit(None, false), 1);
         assert_eq!(fs::read_to_string(opened.real("deep/file")).unwrap(), "2");
@@ -1099,7 +1099,7 @@ fn an_undo_that_fails_is_tried_again() {
         assert!(journal::exists(&opened.store).unwrap());
         // It is undone first, so everything is a change again.
         let options = Options { paths: paths(&["kept"]), force: false, sync: false, withholds: false };
-        assert_eq!(opened.run(options, never).unwrap(), Outcome::NoChange(b"kept".to_vec()));
+        assert!(matches!(opened.run(options, never), Err(Failure::NoChange(path)) if path == b"kept"));
         assert_eq!(differing(&old, &opened.base()), [""; 0]);
         opened.commit(None, false);
         opened.assert_equal();
@@ -1630,7 +1630,7 @@ fn a_comparison_ends_when_nobody_waits_for_it() {
             };
             let all = crate::selection::Selection::all();
             let found = opened.with_sides(|sides| Sides { interrupt: &interrupt, ..*sides }.changes(&all));
-            assert_eq!(found.unwrap_err().errno, Errno::CANCELED);
+            assert_eq!(found.unwrap_err().errno(), Errno::CANCELED);
             assert_eq!(calls.get(), limit + 1);
         }
     });
@@ -1667,7 +1667,7 @@ fn discarded_changes_are_gone() {
     in_namespaces("discarded_changes_are_gone", |workspace| {
         let mut opened = changed(workspace.mounter);
         let (old, new) = (opened.base(), opened.merged());
-        assert_eq!(opened.discard(paths(&["edited", "kept"])), Err(b"kept".to_vec()));
+        assert_eq!(opened.discard(paths(&["edited", "kept"])), Err(Trouble::NoChange(b"kept".to_vec())));
         assert_eq!(differing(&new, &opened.merged()), [""; 0]);
         let some = paths(&["edited", "new/fifo", "old/deep/er/a", "to-file/deep", "dir-mode"]);
         assert_eq!(opened.discard(some), Ok(10));

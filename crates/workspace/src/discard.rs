@@ -18,23 +18,16 @@ fn is_directory(entry: Option<ChangedEntry>) -> bool {
     entry.is_some_and(|entry| entry.kind == Kind::Directory)
 }
 
-/// Discards the changes of paths and everything below them; all by default. Returns how many, or a path that names none.
+/// Discards the changes of paths and everything below them; all by default. Returns how many.
 ///
 /// # Errors
-/// Those of the system calls. Some changes may have been discarded then; `EACCES`, all but those whose real version cannot
+/// [`Trouble::NoChange`], and those of the system calls. Some changes may have been discarded then; `EACCES`, all but those whose real version cannot
 /// be read.
-pub fn discard(
-    sides: &Sides<'_>,
-    paths: Option<Vec<Vec<u8>>>,
-    staging: &[u8],
-) -> std::result::Result<std::result::Result<u64, Vec<u8>>, Trouble> {
+pub fn discard(sides: &Sides<'_>, paths: Option<Vec<Vec<u8>>>, staging: &[u8]) -> std::result::Result<u64, Trouble> {
     let is_whole = paths.as_ref().is_none_or(|paths| paths.iter().any(|path| path == b"."));
-    let changes = match sides.choose(paths, |change| (change.before, change.now))? {
-        Ok(changes) => changes,
-        Err(path) => return Ok(Err(path)),
-    };
+    let changes = sides.choose(paths, |change| (change.before, change.now))?;
     if changes.is_empty() {
-        return Ok(Ok(0));
+        return Ok(0);
     }
     staging::remove_seen(sides.merged, staging)?;
     let staging = Staging::create(sides.merged, staging)?;
@@ -43,7 +36,7 @@ pub fn discard(
     let removed = staging.remove();
     restored?;
     removed?;
-    Ok(Ok(changes.len() as u64))
+    Ok(changes.len() as u64)
 }
 
 /// How the real version is restored.

@@ -20,6 +20,8 @@ pub enum Failure {
     Lost(String),
     /// There is no workspace of this name.
     Missing,
+    /// This path names no change.
+    NoChange(Vec<u8>),
     /// A system call failed while doing this.
     System(Errno, String),
 }
@@ -32,23 +34,24 @@ impl From<Failure> for KeeperReply {
             Failure::InUse(user) => Self::InUse(user),
             Failure::Lost(reason) => Self::Lost(reason),
             Failure::Missing => Self::Missing,
+            Failure::NoChange(path) => Self::NoChange { path },
             Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },
         }
     }
 }
 
-/// The error of a system call.
+/// What ends a walk through the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// The error.
-    pub errno: Errno,
-    /// The path of the workspace that it is about, if it is about one.
-    pub path: Option<Vec<u8>>,
+pub enum Trouble {
+    /// A system call failed; at this path of the workspace, if it is about one.
+    System(Errno, Option<Vec<u8>>),
+    /// This path names no change.
+    NoChange(Vec<u8>),
 }
 
 impl From<Errno> for Trouble {
     fn from(errno: Errno) -> Self {
-        Self { errno, path: None }
+        Self::System(errno, None)
     }
 }
 
@@ -59,7 +62,7 @@ pub fn errno_of(error: &std::io::Error) -> Errno {
 
 /// Adds the path to the error of a system call.
 pub fn at(path: &[u8]) -> impl FnOnce(Errno) -> Trouble {
-    move |errno| Trouble { errno, path: Some(path.to_vec()) }
+    move |errno| Trouble::System(errno, Some(path.to_vec()))
 }
 
 /// Adds what failed to the error of a system call.
@@ -68,10 +71,18 @@ pub fn while_doing(doing: impl Into<String>) -> impl FnOnce(Errno) -> Failure {
 }
 
 impl Trouble {
+    /// The error of the system call.
+    pub fn errno(&self) -> Errno {
+        if let Self::System(errno, _) = self { *errno } else { Errno::INVAL }
+    }
+
     /// Adds what failed.
     pub fn while_doing(self, doing: &str) -> Failure {
-        let doing = self.path.map_or_else(|| doing.into(), |path| format!("{doing}, at {}", shown(&path)));
-        Failure::System(self.errno, doing)
+        match self {
+            Self::System(errno, None) => Failure::System(errno, doing.into()),
+            Self::System(errno, Some(path)) => Failure::System(errno, format!("{doing}, at {}", shown(&path))),
+            Self::NoChange(path) => Failure::NoChange(path),
+        }
     }
 }
 

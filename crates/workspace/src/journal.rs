@@ -165,7 +165,7 @@ pub fn complete(
     let Some(staging) = staging else { return remove(store) };
     // No caller can be told of a failure, so as much as possible is done.
     let run = journal.run(&Place { base, staging: staging.directory() }, false, || Ok(()));
-    let _ = run.map_err(|trouble| trouble.errno)?;
+    let _ = run.map_err(|trouble| trouble.errno())?;
     settle(&journal)?;
     journal.end(store, staging, || Ok(()))
 }

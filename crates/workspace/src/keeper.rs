@@ -325,7 +325,6 @@ impl Open {
                 (KeeperReply::Committed { applied }, Some(listed(&skipped.collect::<Vec<_>>())?))
             }
             commit::Outcome::Conflict(paths) => (KeeperReply::Conflict, Some(listed(&paths)?)),
-            commit::Outcome::NoChange(path) => (KeeperReply::NoChange { path }, None),
         })
     }
 
@@ -333,11 +332,8 @@ impl Open {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
         let discarded = discard::discard(&self.sides(&merged, &layers, interrupt), paths, &self.staging);
-        let reply = match discarded.map_err(|trouble| trouble.while_doing(doing))? {
-            Ok(count) => KeeperReply::Discarded { count },
-            Err(path) => KeeperReply::NoChange { path },
-        };
-        Ok((reply, None))
+        let count = discarded.map_err(|trouble| trouble.while_doing(doing))?;
+        Ok((KeeperReply::Discarded { count }, None))
     }
 
     /// Completes the last commit, if it has not ended.

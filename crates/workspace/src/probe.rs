@@ -34,7 +34,7 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
         Failure::Unsupported(reason) | Failure::TooLarge(reason) | Failure::InUse(reason) | Failure::Lost(reason) => {
             reason
         }
-        Failure::Missing => "it is missing".into(),
+        Failure::Missing | Failure::NoChange(_) => "it is missing".into(),
     });
     place.remove();
     found
