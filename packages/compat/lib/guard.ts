@@ -12,7 +12,8 @@ const PREVIEW = /^(\d{1,5})-([a-z0-9_-]+)\.localhost(?::\d{1,5})?$/i
 
 /** Throws HttpError. Programs of sandboxes check the origin of previews themselves. */
 export function checkCaller({ host = '', origin }: IncomingHttpHeaders, isPreview: boolean): void {
-  if (!isLoopbackName(host.replace(BELOW, ''))) throw new HttpError(403, 'the header Host must be localhost or a name below it')
+  if (!isLoopbackName(host.replace(BELOW, '')))
+    throw new HttpError(403, 'the header Host must be localhost or a name below it')
   if (origin !== undefined && !isPreview) throw new HttpError(403, 'pages in browsers may not call')
 }
 
