@@ -2198,8 +2198,8 @@ export interface NamedWorkspace {
   path: string | null
   /** Whether a sandbox has it open. */
   inUse: boolean
-  /** When it was last opened, committed or closed, as an ISO 8601 string. */
-  usedAt: string
+  /** When it was last opened, committed or closed. */
+  usedAt: Date
 }
 /** What copy-on-write workspaces can do on this machine, found by trying. */
 export interface WorkspaceCapabilities {

@@ -9,7 +9,7 @@ export { httpStatus } from './backends/native/processes/http-probe.js'
 export type { LocalProcess } from './backends/native/processes/process.js'
 export { fs, os } from './base/builtin.js'
 export { isNotInstalled, notInstalled } from './base/companion.js'
-export { meaningOf } from './base/errors.js'
+export { HTTP_STATUSES, meaningOf } from './base/errors.js'
 export { duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from './base/http2-pipes.js'
 export { ownOnly, owns } from './base/own.js'
 export {

@@ -18,17 +18,19 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { boundary } from './packages/boundary.mjs'
 import { companions } from './packages/companions.mjs'
 import { writeRequired } from './packages/require.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** The file in `native/<build>` with what the addon exports, for scripts/boundary.mjs. */
-export const BOUNDARY = 'boundary.jsonl'
+/** The types of what the addon exports. */
+const BOUNDARY = 'lib/boundary/index.ts'
 
 const STATIC = ['-C', 'target-feature=+crt-static']
 
@@ -51,11 +53,17 @@ async function cargo(command, ...args) {
   return messages
 }
 
-/** Compiles what has changed of each `lib/` to the `dist/` next to it. */
+/** Compiles what has changed of each `lib/` to the `dist/` next to it. The addon must have been built before. */
 export async function buildTypeScript() {
   const packages = companions(root).map((name) => path.join(root, 'packages', name))
   for (const directory of [root, ...packages]) removeStale(directory)
-  await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
+  const compile = (...projects) =>
+    run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...projects])
+  await compile(root)
+  // It needs what was compiled, and typescript, which setup.mjs installs first.
+  const { serverTexts } = await import('./packages/server-texts.mjs')
+  await serverTexts(root)
+  await compile(...packages)
   for (const directory of [root, ...packages]) {
     const { exports } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
     writeRequired(exports, directory)
@@ -91,24 +99,31 @@ function completeBun() {
   }
 }
 
+const SUPERVISOR = '--package=nacre-supervisor'
+
 /**
- * Compiles the crates, and copies the two artifacts and the lines that describe the boundary. `build` is 'debug' or 'release'.
- *
- * The supervisor shares all libraries with the addon and the Rust tests. Only its program is compiled with other flags.
+ * Compiles the crates, and copies the addon. Writes the types of what it exports, which TypeScript needs. `build` is 'debug'
+ * or 'release'.
  */
-export async function buildNative(build) {
-  const profile = build === 'release' ? ['--release'] : []
+export async function buildAddon(build) {
   // The features are for tests.
-  const features = build === 'release' ? ['--no-default-features'] : []
-  const supervisor = '--package=nacre-supervisor'
-  const libraries = await cargo('build', '--package=nacre', supervisor, '--lib', ...profile, ...features)
+  const features = build === 'release' ? ['--release', '--no-default-features'] : []
+  const libraries = await cargo('build', '--package=nacre', SUPERVISOR, '--lib', ...features)
   const { filenames, package_id: id } = libraries.find(({ target }) => target?.kind.includes('cdylib'))
   const { out_dir: generated } = libraries.find(
     ({ reason, package_id: owner }) => reason === 'build-script-executed' && owner === id,
   )
   put(filenames[0], build, 'nacre.node')
-  put(path.join(generated, 'boundary/nacre'), build, BOUNDARY)
-  const program = await cargo('rustc', supervisor, '--bin=nacre-supervisor', ...profile, '--', ...STATIC)
+  const types = boundary(readFileSync(path.join(generated, 'boundary/nacre'), 'utf8'))
+  const file = path.join(root, BOUNDARY)
+  mkdirSync(path.dirname(file), { recursive: true })
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== types) writeFileSync(file, types)
+}
+
+/** Compiles the supervisor. It shares all libraries with the addon and the Rust tests; only its program has other flags. */
+export async function buildSupervisor(build) {
+  const profile = build === 'release' ? ['--release'] : []
+  const program = await cargo('rustc', SUPERVISOR, '--bin=nacre-supervisor', ...profile, '--', ...STATIC)
   // At once: the tests of the supervisor put theirs in the same place.
   put(program.find(({ executable }) => executable).executable, build, 'nacre-supervisor')
 }
@@ -122,5 +137,7 @@ function put(artifact, build, name) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  await Promise.all([buildTypeScript(), buildNative(process.argv.includes('--debug') ? 'debug' : 'release')])
+  const build = process.argv.includes('--debug') ? 'debug' : 'release'
+  await buildAddon(build)
+  await Promise.all([buildTypeScript(), buildSupervisor(build)])
 }

@@ -1,6 +1,6 @@
 /**
- * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/calls`, and that of each companion package
- * from its `lib/public.ts`.
+ * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/calls`. What the companion packages export,
+ * tsc describes: their `lib/public.ts` has nothing else.
  *
  *   node scripts/declarations.mjs [--check]      --check: fails when a file is not as it would be written
  *
@@ -13,23 +13,15 @@ import { fileURLToPath } from 'node:url'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
 import ts from 'typescript'
-import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** Each file: its source, and the module where it finds the types of `nacre`; `index.d.ts` has them itself. */
-const FILES = [
-  ...['index', 'client', 'container', 'engine', 'otel'].map((name) => ({
-    file: `${name}.d.ts`,
-    source: `lib/calls/${name}.ts`,
-    nacre: name === 'index' ? undefined : './index.js',
-  })),
-  ...companions(root, 'lib/public.ts').map((name) => ({
-    file: `packages/${name}/index.d.ts`,
-    source: `packages/${name}/lib/public.ts`,
-    nacre: 'nacre',
-  })),
-]
+const FILES = ['index', 'client', 'container', 'engine', 'otel'].map((name) => ({
+  file: `${name}.d.ts`,
+  source: `lib/calls/${name}.ts`,
+  nacre: name === 'index' ? undefined : './index.js',
+}))
 
 const program = ts.createProgram(
   FILES.map(({ source }) => path.join(root, source)),
@@ -58,7 +50,7 @@ function publicModule(source) {
 
 /** The text of one file. */
 async function declarations({ file, source, nacre }) {
-  const input = path.join(root, nacre === 'nacre' ? source : 'lib/calls/public.ts')
+  const input = path.join(root, 'lib/calls/public.ts')
   const bundle = await rollup({
     input,
     // Other entry points have their own files, and nothing public is outside of lib/calls but what every layer names.
@@ -70,7 +62,7 @@ async function declarations({ file, source, nacre }) {
       {
         name: 'public module',
         resolveId: (id) => (id === input ? id : null),
-        load: (id) => (id === input && nacre !== 'nacre' ? publicModule(source) : null),
+        load: (id) => (id === input ? publicModule(source) : null),
       },
       dts({ tsconfig: path.join(root, 'tsconfig.json') }),
     ],

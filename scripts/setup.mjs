@@ -10,7 +10,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { buildNative, buildTypeScript, run } from './build.mjs'
+import { buildAddon, buildSupervisor, buildTypeScript, run } from './build.mjs'
 
 const MIN_NODE = [20, 19]
 const MIN_BASH = [4, 4]
@@ -87,11 +87,12 @@ if (problem !== undefined) {
   process.exit(1)
 }
 
-/** Installs the dependencies if the lock file is newer, and compiles what needs them. */
-async function installAndCompile() {
+/** Installs the dependencies if the lock file is newer. */
+async function install() {
   if (modified('node_modules/.package-lock.json') < modified('package-lock.json'))
     await run('npm', ['ci', '--ignore-scripts'])
-  await buildTypeScript()
 }
 
-await Promise.all([installAndCompile(), buildNative(process.argv.includes('--debug') ? 'debug' : 'release')])
+const build = process.argv.includes('--debug') ? 'debug' : 'release'
+await Promise.all([install(), buildAddon(build)])
+await Promise.all([buildTypeScript(), buildSupervisor(build)])

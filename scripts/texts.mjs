@@ -5,7 +5,6 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
-import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -13,12 +12,12 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
  * Every exported table with its name and the text of each option: the whole, and its first paragraph,
  * which also holds for clients in other languages. Throws where a text is missing or disagrees with the table.
  *
+ * @param {readonly string[]} packages companions whose tables are read, too
  * @returns {Promise<Map<object, { name: string, members: Map<string, { text: string, first: string, isRequired: boolean }> }>>}
  */
-export async function readTables() {
+export async function readTables(packages) {
   const files = readdirSync(path.join(root, 'lib/calls')).map((name) => path.join(root, 'lib/calls', name))
-  for (const name of companions(root, 'lib/options.ts'))
-    files.push(path.join(root, 'packages', name, 'lib/options.ts'))
+  for (const name of packages) files.push(path.join(root, 'packages', name, 'lib/options.ts'))
   const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
   const program = ts.createProgram(files, ts.parseJsonConfigFileContent(config, ts.sys, root).options)
   const checker = program.getTypeChecker()

@@ -36,9 +36,11 @@ export function descendants(root: number, processes = listProcesses()): ProcessE
   return children.flatMap((child) => [child, ...descendants(child.pid, processes)])
 }
 
-/** The children of a single-threaded process. */
+/** The children of a process. The kernel's own list of them can leave some out while others end. */
 export function children(parent: number): number[] {
-  return read(`/proc/${parent}/task/${parent}/children`).split(' ').filter(Boolean).map(Number)
+  return listProcesses()
+    .filter((one) => one.parent === parent)
+    .map(({ pid }) => pid)
 }
 
 /** Identifies a process uniquely. */

@@ -167,6 +167,8 @@ describe('a workspace with a name', () => {
 
   it('belongs to one sandbox at a time, is listed, and can be deleted', () =>
     withPlace(async ({ cwd, stateDir, named }) => {
+      // The layers have seconds.
+      const begun = Math.floor(Date.now() / 1000) * 1000
       const other = new Sandbox({ stateDir })
       expect(await other.workspace.list()).toEqual([])
       const sandbox = new Sandbox(named('one'))
@@ -174,8 +176,10 @@ describe('a workspace with a name', () => {
       await using second = new Sandbox(named('one'))
       expect(await rejectionOf(second.exec('true'))).toMatchObject({ code: 'WORKSPACE_IN_USE' })
       expect(await rejectionOf(sandbox.workspace.delete())).toMatchObject({ code: 'WORKSPACE_IN_USE' })
-      const usedAt = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
-      expect(await other.workspace.list()).toEqual([{ id: 'one', path: cwd, inUse: true, usedAt }])
+      const usedAt = expect.any(Date)
+      const listed = await other.workspace.list()
+      expect(listed).toEqual([{ id: 'one', path: cwd, inUse: true, usedAt }])
+      expect(listed[0]?.usedAt.getTime()).toBeGreaterThanOrEqual(begun)
       await other.destroy()
       await sandbox.destroy()
       expect(await sandbox.workspace.list()).toEqual([{ id: 'one', path: cwd, inUse: false, usedAt }])

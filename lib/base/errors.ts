@@ -8,65 +8,73 @@
 import type { FailureText } from './failure-text.js'
 import type { AddonErrorCode, LostSandbox, OptionErrorCode, SandboxErrorCode } from './types.js'
 
-/** Every code of SandboxError, with its default message. */
-const MEANINGS: Record<SandboxErrorCode, string> = {
-  CHECKPOINT_NOT_FOUND: 'there is no such checkpoint',
-  COMMAND_FAILED: 'the command failed',
-  COMMAND_TIMEOUT: 'the command ran longer than its timeout',
-  CONNECTION_FAILED: 'the server cannot be reached, or the connection broke',
-  CONTAINER_FAILED: 'the container engine cannot start the container',
-  CWD_NOT_FOUND: 'the working directory does not exist',
-  DETACH_FAILED: 'the command cannot become a process',
-  ENGINE_ERROR: 'the engine failed',
-  ENGINE_NOT_FOUND: 'no container engine answers',
-  FILE_EXISTS: 'a file is in the way',
-  FILE_NOT_FOUND: 'the file does not exist',
-  FILE_TOO_LARGE: 'the file is too large',
-  HELD: 'another caller holds the session or the process',
-  HOST_ID_IN_USE: 'another worker has this host id',
-  HOST_LOST: 'the host is lost',
-  IMAGE_UNAVAILABLE: 'the image is missing and cannot be pulled',
-  IMAGE_WITHOUT_BASH: 'the image has no bash',
-  INPUT_CLOSED: 'the input of the command or process is closed',
-  INVALID_ENV_NAME: 'the variable cannot be changed in this session',
-  INVALID_PATH: 'a file of the required kind cannot have this path',
-  IS_A_DIRECTORY: 'the path is a directory',
-  ISOLATION_UNSUPPORTED: 'a rule of the isolation cannot be enforced on this machine',
-  JOB_ALREADY_EXISTS: 'a job with this id already exists',
-  JOB_NOT_FOUND: 'no job has this id',
-  JOB_RUNNING: 'the job is still running',
-  LIMIT_UNSUPPORTED: 'the limit cannot be enforced on this machine',
-  MOUNT_MISSING: 'the container does not have a directory of this machine',
-  NOT_A_DIRECTORY: 'the path is not a directory',
-  NO_SPACE: 'the file system is full',
-  OUTPUT_LIMIT: 'the command printed more than its outputLimit',
-  PERMISSION_DENIED: 'the system denies access',
-  PORT_CLOSED: 'no program of the session takes connections on this port',
-  PORT_UNSUPPORTED: 'this client cannot open connections to the ports of the sandbox',
-  PROCESS_ALREADY_EXISTS: 'a process with this id already exists',
-  PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
-  PROCESS_NOT_FOUND: 'no process has this id',
-  PROCESS_READY_TIMEOUT: 'the process was not ready in time',
-  PROJECT_TOO_WIDE: 'the directory has everything of this user',
-  REQUEST_REFUSED: 'the server refused the request',
-  ROLLED_BACK: 'the sandbox was rolled back during the call',
-  RUNTIME_UNSUPPORTED: 'the container cannot run nacre',
-  SANDBOX_DESTROYED: 'the sandbox has been destroyed; create another one',
-  SANDBOX_LOST: 'the sandbox and everything in it is lost',
-  SANDBOX_NOT_READY: 'the sandbox was not ready in time',
-  SESSION_ALREADY_EXISTS: 'a session with this id already exists',
-  SESSION_DESTROYED: 'the session was deleted while the call was pending',
-  SESSION_NOT_FOUND: 'no session has this id',
-  SESSION_TERMINATED: 'the session ended while the call was pending',
-  SPAWN_FAILED: 'a process could not be started',
-  STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
-  TERMINAL_UNAVAILABLE: 'the session cannot give its command a terminal',
-  WORKSPACE_BUSY: 'programs use the workspace, and cannot be stopped for the moment',
-  WORKSPACE_CONFLICT: 'other programs have changed the real directory',
-  WORKSPACE_IN_USE: 'a sandbox has this workspace open',
-  WORKSPACE_LOST: 'the layers of this workspace cannot be trusted',
-  WORKSPACE_NOT_ENABLED: 'the sandbox has no copy-on-write workspace',
-  WORKSPACE_UNSUPPORTED: 'this machine or directory allows no copy-on-write workspace',
+/** Every code of SandboxError, with its status for HTTP and its default message. */
+const CODES: Record<SandboxErrorCode, [status: number, meaning: string]> = {
+  CHECKPOINT_NOT_FOUND: [404, 'there is no such checkpoint'],
+  COMMAND_FAILED: [422, 'the command failed'],
+  COMMAND_TIMEOUT: [408, 'the command ran longer than its timeout'],
+  CONNECTION_FAILED: [502, 'the server cannot be reached, or the connection broke'],
+  CONTAINER_FAILED: [502, 'the container engine cannot start the container'],
+  CWD_NOT_FOUND: [400, 'the working directory does not exist'],
+  DETACH_FAILED: [409, 'the command cannot become a process'],
+  ENGINE_ERROR: [500, 'the engine failed'],
+  ENGINE_NOT_FOUND: [502, 'no container engine answers'],
+  FILE_EXISTS: [409, 'a file is in the way'],
+  FILE_NOT_FOUND: [404, 'the file does not exist'],
+  FILE_TOO_LARGE: [413, 'the file is too large'],
+  HELD: [423, 'another caller holds the session or the process'],
+  HOST_ID_IN_USE: [409, 'another worker has this host id'],
+  HOST_LOST: [502, 'the host is lost'],
+  IMAGE_UNAVAILABLE: [502, 'the image is missing and cannot be pulled'],
+  IMAGE_WITHOUT_BASH: [502, 'the image has no bash'],
+  INPUT_CLOSED: [409, 'the input of the command or process is closed'],
+  INVALID_ENV_NAME: [400, 'the variable cannot be changed in this session'],
+  INVALID_PATH: [400, 'a file of the required kind cannot have this path'],
+  IS_A_DIRECTORY: [409, 'the path is a directory'],
+  ISOLATION_UNSUPPORTED: [501, 'a rule of the isolation cannot be enforced on this machine'],
+  JOB_ALREADY_EXISTS: [409, 'a job with this id already exists'],
+  JOB_NOT_FOUND: [404, 'no job has this id'],
+  JOB_RUNNING: [409, 'the job is still running'],
+  LIMIT_UNSUPPORTED: [501, 'the limit cannot be enforced on this machine'],
+  MOUNT_MISSING: [502, 'the container does not have a directory of this machine'],
+  NOT_A_DIRECTORY: [409, 'the path is not a directory'],
+  NO_SPACE: [507, 'the file system is full'],
+  OUTPUT_LIMIT: [422, 'the command printed more than its outputLimit'],
+  PERMISSION_DENIED: [403, 'the system denies access'],
+  PORT_CLOSED: [502, 'no program of the session takes connections on this port'],
+  PORT_UNSUPPORTED: [501, 'this client cannot open connections to the ports of the sandbox'],
+  PROCESS_ALREADY_EXISTS: [409, 'a process with this id already exists'],
+  PROCESS_EXITED_BEFORE_READY: [500, 'the process ended before it was ready'],
+  PROCESS_NOT_FOUND: [404, 'no process has this id'],
+  PROCESS_READY_TIMEOUT: [408, 'the process was not ready in time'],
+  PROJECT_TOO_WIDE: [502, 'the directory has everything of this user'],
+  REQUEST_REFUSED: [502, 'the server refused the request'],
+  ROLLED_BACK: [410, 'the sandbox was rolled back during the call'],
+  RUNTIME_UNSUPPORTED: [502, 'the container cannot run nacre'],
+  SANDBOX_DESTROYED: [503, 'the sandbox has been destroyed; create another one'],
+  SANDBOX_LOST: [502, 'the sandbox and everything in it is lost'],
+  SANDBOX_NOT_READY: [502, 'the sandbox was not ready in time'],
+  SESSION_ALREADY_EXISTS: [409, 'a session with this id already exists'],
+  SESSION_DESTROYED: [410, 'the session was deleted while the call was pending'],
+  SESSION_NOT_FOUND: [404, 'no session has this id'],
+  SESSION_TERMINATED: [410, 'the session ended while the call was pending'],
+  SPAWN_FAILED: [500, 'a process could not be started'],
+  STATE_DIR_UNAVAILABLE: [500, 'the state directory cannot be used'],
+  TERMINAL_UNAVAILABLE: [409, 'the session cannot give its command a terminal'],
+  WORKSPACE_BUSY: [409, 'programs use the workspace, and cannot be stopped for the moment'],
+  WORKSPACE_CONFLICT: [409, 'other programs have changed the real directory'],
+  WORKSPACE_IN_USE: [409, 'a sandbox has this workspace open'],
+  WORKSPACE_LOST: [410, 'the layers of this workspace cannot be trusted'],
+  WORKSPACE_NOT_ENABLED: [409, 'the sandbox has no copy-on-write workspace'],
+  WORKSPACE_UNSUPPORTED: [501, 'this machine or directory allows no copy-on-write workspace'],
+}
+
+const statuses = Object.entries(CODES).map(([code, [status]]) => [code, status])
+
+/** The status of every code for HTTP. */
+export const HTTP_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
+  ...{ ABORT_ERR: 503, INVALID_COMMAND: 400, INVALID_ID: 400, INVALID_OPTION: 400, STREAM_LOCKED: 400 },
+  ...(Object.fromEntries(statuses) as Record<SandboxErrorCode, number>),
 }
 
 interface RunErrorOptions extends ErrorOptions {
@@ -176,7 +184,7 @@ export function engineError(
   options?: RunErrorOptions,
 ) {
   const known = isKnown(code) ? code : 'ENGINE_ERROR'
-  return new SandboxError(known, message || MEANINGS[known], options)
+  return new SandboxError(known, message || meaningOf(known), options)
 }
 
 const PLURALS = { job: 'jobs', process: 'processes', session: 'sessions' }
@@ -189,11 +197,11 @@ export function unknownId(kind: keyof typeof PLURALS, id: string): SandboxError 
 
 /** The default message of a code. */
 export function meaningOf(code: SandboxErrorCode): string {
-  return MEANINGS[code]
+  return CODES[code][1]
 }
 
 function isKnown(code: string | undefined): code is SandboxErrorCode {
-  return code !== undefined && Object.hasOwn(MEANINGS, code)
+  return code !== undefined && Object.hasOwn(CODES, code)
 }
 
 /** Hides a property from `console.log(error)` when the message already has its content. */

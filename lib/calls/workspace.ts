@@ -8,7 +8,7 @@ import { identifier } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
 import { type CheckedPath, checkPath, directory, encodePath, isText } from '../schema/paths.js'
 import { refusal } from '../schema/read.js'
-import { boolean, bytes, list, number, optional, orNull, reply, text, wordOf } from '../schema/reply.js'
+import { boolean, bytes, date, list, number, optional, orNull, reply, text, wordOf } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
 
@@ -77,12 +77,12 @@ export interface NamedWorkspace {
   path: string | null
   /** Whether a sandbox has it open. */
   inUse: boolean
-  /** When it was last opened, committed or closed, as an ISO 8601 string. */
-  usedAt: string
+  /** When it was last opened, committed or closed. */
+  usedAt: Date
 }
 
 export const namedWorkspace = reply<NamedWorkspace>(
-  { id: text, path: orNull(text), inUse: boolean, usedAt: text },
+  { id: text, path: orNull(text), inUse: boolean, usedAt: date },
   'NamedWorkspace',
 )
 

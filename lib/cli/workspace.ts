@@ -116,5 +116,5 @@ function selected(paths: string[]): { paths?: string[] } {
 }
 
 function cellsOf({ id, path, inUse, usedAt }: NamedWorkspace): string[] {
-  return [id, usedAt, inUse ? 'in use' : 'kept', printable(path ?? '(cannot be read)')]
+  return [id, usedAt.toISOString(), inUse ? 'in use' : 'kept', printable(path ?? '(cannot be read)')]
 }

@@ -69,6 +69,9 @@ export function stageCompanion(root, name, directory) {
   ]
   compileTypeScript('-p', source, '--outDir', path.join(directory, 'dist'), ...plain)
   writeRequired(manifest.exports, directory)
+  const types = 'dist/public.d.ts'
+  if (existsSync(path.join(source, types)))
+    copyFileSync(path.join(source, types), path.join(directory, types))
   // The console's page is bundled, not compiled.
   const page = path.join(source, 'dist/page')
   if (existsSync(page)) cpSync(page, path.join(directory, 'dist/page'), { recursive: true })

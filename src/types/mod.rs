@@ -1,4 +1,4 @@
-//! The types of the boundary to JavaScript. `scripts/boundary.mjs` writes them in TypeScript to `lib/boundary`.
+//! The types of the boundary to JavaScript. The build writes them in TypeScript to `lib/boundary`.
 
 mod event;
 mod exec;

@@ -66,7 +66,7 @@ export class NativeWorkspace implements WorkspaceBackend {
   async list(): Promise<NamedWorkspace[]> {
     const workspaces = await this.#apart((native, id) => native.listWorkspaces(id, this.#directory()))
     return workspaces.map(({ name, path = null, inUse, usedAt }) => ({
-      ...{ id: name, path, inUse, usedAt: new Date(usedAt * 1000).toISOString() },
+      ...{ id: name, path, inUse, usedAt: new Date(usedAt * 1000) },
     }))
   }
 

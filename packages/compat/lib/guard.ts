@@ -3,14 +3,17 @@
  * `Origin`; a page whose name was made to point here (DNS rebinding) sends that name as `Host`.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { isLoopbackName } from '@nacre/server/internal'
 import { HttpError } from './failure.js'
 
-const OWN_NAME = /^(?:(?:[a-z0-9-]+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
+/** What precedes the name of this machine in that of a preview. */
+const BELOW = /^[a-z0-9-]+\.(?=localhost\b)/i
 const PREVIEW = /^(\d{1,5})-([a-z0-9_-]+)\.localhost(?::\d{1,5})?$/i
 
 /** Throws HttpError. Programs of sandboxes check the origin of previews themselves. */
 export function checkCaller({ host = '', origin }: IncomingHttpHeaders, isPreview: boolean): void {
-  if (!OWN_NAME.test(host)) throw new HttpError(403, 'the header Host must be localhost or a name below it')
+  if (!isLoopbackName(host.replace(BELOW, '')))
+    throw new HttpError(403, 'the header Host must be localhost or a name below it')
   if (origin !== undefined && !isPreview) throw new HttpError(403, 'pages in browsers may not call')
 }
 

@@ -1,9 +1,9 @@
 /**
  * Speaks the APIs of E2B and of Daytona, so that programs with their SDKs run against this machine.
  *
- * @packageDocumentation
+ * @module packages/compat
  */
-import type { Logger } from 'nacre'
+import type { Isolation, Logger, OptionError, SandboxError } from 'nacre'
 
 /** Options of {@link serveE2b}. */
 export interface E2bOptions {

@@ -1,7 +1,7 @@
 /**
  * Records what happens in a sandbox.
  *
- * @packageDocumentation
+ * @module packages/console
  */
 import type { AnySandbox, Logger, OptionError } from 'nacre'
 

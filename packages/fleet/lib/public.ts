@@ -6,7 +6,7 @@
  * reply, and the server performs it once. If a sandbox is lost, its calls reject with SANDBOX_LOST, and no other
  * sandbox ever performs them.
  *
- * @packageDocumentation
+ * @module packages/fleet
  */
 import type { Logger, LostSandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'

@@ -3,10 +3,10 @@
  * A page whose name was made to point here (DNS rebinding) sends that name as `Host`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isLoopbackName } from '@nacre/server/internal'
 import { Secret } from 'nacre/internal/server'
 import type { HttpSettings } from './settings.js'
 
-const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
 /** Addresses that stand for all of this machine, whose names are not known. */
 const EVERY_ADDRESS = ['0.0.0.0', '::']
 
@@ -41,7 +41,7 @@ export class Guard {
   #isOwnName(header: string): boolean {
     const name = header.replace(/:\d{1,5}$/, '').toLowerCase()
     const own = this.#host.toLowerCase()
-    return LOOPBACK_NAME.test(name) || name === own || name === `[${own}]` || EVERY_ADDRESS.includes(own)
+    return isLoopbackName(header) || name === own || name === `[${own}]` || EVERY_ADDRESS.includes(own)
   }
 }
 

@@ -2,7 +2,7 @@
  * `@nacre/queue`: durable jobs over many hosts. BullMQ distributes the jobs, and each runs as a durable job of one host.
  * Needs Redis 7.0 or newer. docs/queue.md describes the guarantees and their limits.
  *
- * @packageDocumentation
+ * @module packages/queue
  */
 
 import type {

@@ -1,9 +1,9 @@
 /**
  * Durable jobs in a remote sandbox that can only run a command and return its output.
  *
- * @packageDocumentation
+ * @module packages/remote-jobs
  */
-import type { EnvChanges, Jobs } from 'nacre'
+import type { EnvChanges, Jobs, OptionError, Sandbox } from 'nacre'
 
 /** The interface that a remote sandbox must offer for jobs. It matches `sandbox.process` of the Daytona SDK. */
 export interface CommandBackend {

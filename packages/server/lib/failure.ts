@@ -5,9 +5,8 @@
  * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
 
-import type { OptionErrorCode, SandboxErrorCode } from 'nacre'
 import { AbortError, OptionError, SandboxError } from 'nacre/internal'
-import { execResult, meaningOf } from 'nacre/internal/server'
+import { execResult, HTTP_STATUSES, meaningOf } from 'nacre/internal/server'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 
@@ -45,74 +44,8 @@ export class ServerEnd extends Error {
 
 export type RefusalCode = keyof typeof REFUSALS
 
-/** Statuses of errors of the sandbox. Those of clients, fleets and queues do not occur here: CONNECTION_FAILED, HOST_LOST and the like. */
-const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
-  ABORT_ERR: 503,
-  CHECKPOINT_NOT_FOUND: 404,
-  COMMAND_FAILED: 422,
-  COMMAND_TIMEOUT: 408,
-  CONNECTION_FAILED: 502,
-  CONTAINER_FAILED: 502,
-  CWD_NOT_FOUND: 400,
-  DETACH_FAILED: 409,
-  ENGINE_ERROR: 500,
-  ENGINE_NOT_FOUND: 502,
-  FILE_EXISTS: 409,
-  FILE_NOT_FOUND: 404,
-  FILE_TOO_LARGE: 413,
-  HELD: 423,
-  HOST_ID_IN_USE: 409,
-  HOST_LOST: 502,
-  IMAGE_UNAVAILABLE: 502,
-  IMAGE_WITHOUT_BASH: 502,
-  INPUT_CLOSED: 409,
-  INVALID_COMMAND: 400,
-  INVALID_ENV_NAME: 400,
-  INVALID_ID: 400,
-  INVALID_OPTION: 400,
-  INVALID_PATH: 400,
-  IS_A_DIRECTORY: 409,
-  ISOLATION_UNSUPPORTED: 501,
-  JOB_ALREADY_EXISTS: 409,
-  JOB_NOT_FOUND: 404,
-  JOB_RUNNING: 409,
-  LIMIT_UNSUPPORTED: 501,
-  MOUNT_MISSING: 502,
-  NOT_A_DIRECTORY: 409,
-  NO_SPACE: 507,
-  OUTPUT_LIMIT: 422,
-  PERMISSION_DENIED: 403,
-  PORT_CLOSED: 502,
-  PORT_UNSUPPORTED: 501,
-  PROCESS_ALREADY_EXISTS: 409,
-  PROCESS_EXITED_BEFORE_READY: 500,
-  PROCESS_NOT_FOUND: 404,
-  PROCESS_READY_TIMEOUT: 408,
-  PROJECT_TOO_WIDE: 502,
-  REQUEST_REFUSED: 502,
-  RUNTIME_UNSUPPORTED: 502,
-  SANDBOX_DESTROYED: 503,
-  ROLLED_BACK: 410,
-  SANDBOX_LOST: 502,
-  SANDBOX_NOT_READY: 502,
-  SESSION_ALREADY_EXISTS: 409,
-  SESSION_DESTROYED: 410,
-  SESSION_NOT_FOUND: 404,
-  SESSION_TERMINATED: 410,
-  SPAWN_FAILED: 500,
-  STATE_DIR_UNAVAILABLE: 500,
-  TERMINAL_UNAVAILABLE: 409,
-  WORKSPACE_BUSY: 409,
-  WORKSPACE_CONFLICT: 409,
-  WORKSPACE_IN_USE: 409,
-  WORKSPACE_LOST: 410,
-  WORKSPACE_NOT_ENABLED: 409,
-  WORKSPACE_UNSUPPORTED: 501,
-  STREAM_LOCKED: 400,
-}
-
 /** Every code with its status for the container's clients. */
-export const STATUSES: Record<string, number> = { ...SANDBOX_STATUSES, ...REFUSALS }
+export const STATUSES: Record<string, number> = { ...HTTP_STATUSES, ...REFUSALS }
 
 /** What the container's clients receive instead of a code that they do not know. */
 const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
@@ -213,7 +146,7 @@ type SandboxFailure = OptionError | SandboxError | AbortError
  */
 function own(error: SandboxFailure): Description {
   const { code } = error
-  const status = SANDBOX_STATUSES[code] === 408 ? 504 : SANDBOX_STATUSES[code]
+  const status = HTTP_STATUSES[code] === 408 ? 504 : HTTP_STATUSES[code]
   const kind = error instanceof OptionError ? 'OptionError' : error.name
   const result = error instanceof OptionError ? undefined : error.result
   const logTail = error instanceof SandboxError ? error.logTail : undefined
@@ -239,7 +172,7 @@ function own(error: SandboxFailure): Description {
 }
 
 function container(error: SandboxFailure): Description {
-  const known = { code: error.code, status: SANDBOX_STATUSES[error.code] }
+  const known = { code: error.code, status: HTTP_STATUSES[error.code] }
   const { code, status } = CONTAINER_CODES[error.code] ?? known
   const exitCode = error instanceof SandboxError ? error.result?.exitCode : undefined
   return {

@@ -1,7 +1,7 @@
 /**
  * `@nacre/server` serves a sandbox over HTTP, for `nacre/client` and other clients. docs/http.md describes every route.
  *
- * @packageDocumentation
+ * @module packages/server
  */
 
 import type { Logger, Sandbox } from 'nacre'

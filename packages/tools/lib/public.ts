@@ -1,9 +1,9 @@
 /**
  * Tools with which a language model runs shell commands.
  *
- * @packageDocumentation
+ * @module packages/tools
  */
-import type { AnySandbox } from 'nacre'
+import type { AnySandbox, OptionError } from 'nacre'
 
 /** The names of the tools. */
 export type ToolName =
