@@ -32,6 +32,13 @@ export function withBinds(...binds: [source: string, target: string][]): string[
   return ['unshare', '--mount', ...mapped, 'sh', '-c', `${script}exec "$@"`, 'sh']
 }
 
+/** The first words of a command that gets no instance of inotify(7), as if other programs used them all. */
+export const withoutInotify = [
+  ...['unshare', '--map-root-user', 'sh', '-c'],
+  'echo 0 >/proc/sys/user/max_inotify_instances && exec "$@"',
+  'sh',
+]
+
 /** Whether withHungDirectory works here: on some machines only root may use FUSE. */
 export const canHang = spawnSync('bash', ['-c', 'exec 9<>/dev/fuse'], { stdio: 'ignore' }).status === 0
 

@@ -4,7 +4,9 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { startHost } from '../helpers/host.js'
 import { inWorkspaceOver } from '../helpers/in-workspace.js'
+import { withoutInotify } from '../helpers/namespaces.js'
 
 const git = (cwd: string, ...args: string[]) =>
   execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x', ...args], { cwd, encoding: 'utf8' })
@@ -123,6 +125,29 @@ describe('a file of the list that a program of the machine replaces', () => {
       await sandbox.jobs.wait(jobId)
       await expect(sandbox.files.write('.envrc', 'planted\n')).rejects.toThrow(/\.envrc/)
       expect(planted(directory, names)).toEqual([])
+    }),
+  )
+
+  it(
+    'stays protected if the machine has no instance of inotify left',
+    inRepository(async ({ directory }) => {
+      // git replaces the file twice for one remote.
+      const host = startHost(
+        `const git = (...args) => require('child_process').execFileSync('git', ['-C', ${JSON.stringify(directory)}, ...args])
+         const main = async () => {
+           const sandbox = new Sandbox({ cwd: ${JSON.stringify(directory)}, isolation: 'workspace' })
+           for (let times = 0; times < 20; times++) {
+             git('remote', 'add', 'r' + times, 'https://example.com/r')
+             await sandbox.exec('git config core.fsmonitor x', { check: true })
+           }
+           await sandbox.destroy()
+         }
+         main()`,
+        withoutInotify,
+      )
+      expect([await host.ended(), host.output()]).toEqual([0, ''])
+      expect(git(directory, 'remote').trim().split('\n')).toHaveLength(20)
+      expect(readFileSync(path.join(directory, '.git/config'), 'utf8')).not.toContain('fsmonitor')
     }),
   )
 

@@ -23,9 +23,13 @@ use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::iter;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How often a place is looked at that is gone when it is to be covered.
+const LOOKS: usize = 10;
 
 /// What covers a part of a writable tree.
 struct Mask {
@@ -87,10 +91,17 @@ impl Masks {
         let seen = self.changes.as_ref().map_or(0, pending);
         let report = child::report(|| {
             let renewed = handles.enter().and_then(|()| {
-                let cover = |mask: &Mask| match self.cover(mask, handles) {
-                    // What is missing, or has just been removed, is reported when it is there again.
-                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
-                    covered => covered.map_err(mounts::at(&mask.real, "protect")),
+                let cover = |mask: &Mask| {
+                    let cover = || self.cover(mask, handles);
+                    // What was removed meanwhile may be replaced already, which nothing reports.
+                    let is_gone =
+                        |covered: &io::Result<()>| matches!(covered, Err(error) if error.kind() == ErrorKind::NotFound);
+                    match iter::repeat_with(cover).take(LOOKS).find(|covered| !is_gone(covered)) {
+                        // What is missing is reported when it is there again.
+                        None => Ok(()),
+                        Some(Err(error)) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+                        Some(covered) => covered.map_err(mounts::at(&mask.real, "protect")),
+                    }
                 };
                 self.masks.iter().try_for_each(cover)
             });
