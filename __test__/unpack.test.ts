@@ -1,13 +1,13 @@
 /** An executable that is carried in memory is unpacked once, and what killed programs left of it is removed. */
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { unpackExecutable } from '../lib/addon/unpack.js'
+import { temporary } from './helpers/temporary.js'
 
 it('removes files that a killed program has left half written, and nothing else', () => {
   const former = process.env.TMPDIR
-  const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-unpack-'))
+  const base = temporary('nacre-unpack-')
   process.env.TMPDIR = base
   try {
     const bytes = Buffer.from('#!/bin/sh\n')
@@ -28,6 +28,5 @@ it('removes files that a killed program has left half written, and nothing else'
   } finally {
     if (former === undefined) delete process.env.TMPDIR
     else process.env.TMPDIR = former
-    rmSync(base, { recursive: true })
   }
 })

@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createRandom } from './fuzz/random.mjs'
-import { carries, entries, entriesOfGroup, numbers, read } from './fuzz/world.mjs'
+import { carries, entries, numbers, read, siblingGroups } from './fuzz/world.mjs'
 
 process.env.NACRE_NATIVE ??= 'debug'
 const { Sandbox } = await import('nacre')
@@ -126,11 +126,11 @@ function killSupervisor(directory, base) {
 function leftovers(base, tag) {
   return [
     ...numbers('/proc')
-      .filter((pid) => carries(tag, pid))
+      .filter((pid) => pid !== process.pid && carries(tag, pid))
       .map((pid) => `process ${pid} ${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')}`),
     // The script leaves parts of interrupted calls for a day.
     ...entries(path.join(base, 'jobs')).filter((name) => !name.startsWith('@')),
-    ...entriesOfGroup().filter((name) => name.includes(tag)),
+    ...siblingGroups().filter((name) => name.includes(tag)),
   ].map((name) => `left behind: ${name}`)
 }
 

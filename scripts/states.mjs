@@ -17,7 +17,7 @@ const { Sandbox } = await import('nacre')
 const { environment, quote } = await import('./fuzz/bash.mjs')
 const { createRandom } = await import('./fuzz/random.mjs')
 const { inMode } = await import('./fuzz/round.mjs')
-const { isAlive, processes, signal } = await import('./fuzz/world.mjs')
+const { isAlive, listProcesses, signal } = await import('./fuzz/world.mjs')
 
 const { values } = parseArgs({
   options: { seed: { type: 'string' }, states: { type: 'string', default: '100' } },
@@ -246,7 +246,7 @@ function differences(before, after) {
 }
 
 function children() {
-  return processes()
+  return listProcesses()
     .filter(({ parent }) => parent === process.pid)
     .map(({ pid }) => pid)
 }

@@ -1,11 +1,11 @@
 /** `nacre job`: each call is a program of its own, and the job outlives them all. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { existsSync, mkdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
+import { temporary } from '../helpers/temporary.js'
 import { holds } from '../helpers/until.js'
 
 const main = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'cli', 'main.js')
@@ -177,7 +177,7 @@ describe('prune without --root', () => {
   /** Runs a test with one ended job in the directory that is the default for these programs. */
   async function withDefaultRoot(test: (cli: Cli, root: string) => Promise<void>): Promise<void> {
     const own = process.env.TMPDIR
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-prune-'))
+    const directory = temporary('nacre-prune-')
     try {
       await withCli(async (cli) => {
         process.env.TMPDIR = directory
@@ -188,7 +188,6 @@ describe('prune without --root', () => {
     } finally {
       if (own === undefined) delete process.env.TMPDIR
       else process.env.TMPDIR = own
-      rmSync(directory, { recursive: true })
     }
   }
 

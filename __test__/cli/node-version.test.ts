@@ -1,10 +1,10 @@
 /** The entry of the command line on a Node.js that is too old. Its version is faked: a real one is not needed to refuse it. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { transformSync } from 'esbuild'
 import { describe, expect, it } from 'vitest'
+import { temporary } from '../helpers/temporary.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const main = path.join(root, 'dist', 'cli', 'main.js')
@@ -12,21 +12,17 @@ const { engines } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'ut
 
 /** Runs `nacre` in a process whose runtime claims to be another version. */
 function runAs(version: string, ...words: string[]) {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-version-'))
+  const directory = temporary('nacre-version-')
   const preload = path.join(directory, 'preload.cjs')
   writeFileSync(
     preload,
     `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '${version}' } })`,
   )
-  try {
-    const flag = process.versions.bun === undefined ? '--require' : '--preload'
-    const { status, stdout, stderr } = spawnSync(process.execPath, [flag, preload, main, ...words], {
-      encoding: 'utf8',
-    })
-    return { status, stdout, stderr }
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+  const flag = process.versions.bun === undefined ? '--require' : '--preload'
+  const { status, stdout, stderr } = spawnSync(process.execPath, [flag, preload, main, ...words], {
+    encoding: 'utf8',
+  })
+  return { status, stdout, stderr }
 }
 
 describe('an old Node.js', () => {

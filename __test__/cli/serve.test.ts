@@ -1,13 +1,13 @@
 /** `nacre serve`, in a process of its own. */
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import os from 'node:os'
 import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { freePort, serverCommand } from '../helpers/serving.js'
+import { temporary } from '../helpers/temporary.js'
 import { until } from '../helpers/until.js'
 
 /** As an executable would run it; the arguments of a script given by -e begin at the same place. */
@@ -26,7 +26,7 @@ function nacreIn(env: Record<string, string>, ...args: string[]) {
 describe('nacre serve', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     it(`serves until ${signal}, exits with code 0 and leaves nothing`, async () => {
-      const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
+      const base = temporary('nacre-serve-')
       const file = path.join(base, 'token')
       writeFileSync(file, 'a-token-for-tests\n')
       const host = nacre('serve', '--port', '0', '--token-file', file, '--cwd', base)
@@ -44,7 +44,6 @@ describe('nacre serve', () => {
         await expectGone(host.tag)
       } finally {
         host.child.kill('SIGKILL')
-        rmSync(base, { recursive: true })
       }
     })
   }
@@ -91,7 +90,7 @@ describe('nacre serve', () => {
   })
 
   it('asks its clients for hosts with --ask', async () => {
-    const cwd = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
+    const cwd = temporary('nacre-serve-')
     const host = nacre('serve', '--port', '0', '--cwd', cwd, '--isolation', 'workspace', '--ask')
     try {
       await host.printed('nacre listens on http://127.0.0.1:')
@@ -107,12 +106,11 @@ describe('nacre serve', () => {
     } finally {
       host.child.kill('SIGTERM')
       await host.ended()
-      rmSync(cwd, { recursive: true })
     }
   })
 
   it('keeps changes with --copy-on-write until a client commits them', async () => {
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
+    const base = temporary('nacre-serve-')
     const cwd = path.join(base, 'real')
     mkdirSync(cwd)
     /** Serves for a moment. */
@@ -126,29 +124,25 @@ describe('nacre serve', () => {
         await host.ended()
       }
     }
-    try {
-      await serving(['--copy-on-write', '--undo-steps', '5'], async (client) => {
-        await client.exec('echo lost > lost')
-        await client.exec('rm lost')
-        expect(await client.undo()).toMatchObject({ command: 'rm lost' })
-        expect((await client.exec('ls')).stdout).toBe('lost\n')
-        expect(await client.workspace.info()).toEqual({ path: cwd, id: null })
-      })
-      await serving(['--copy-on-write', 'task-7'], async (client) => {
-        await client.exec('echo kept > kept')
-      })
-      expect(readdirSync(cwd)).toEqual([])
-      await serving(['--copy-on-write', 'task-7'], async (client) => {
-        expect(await client.workspace.info()).toEqual({ path: cwd, id: 'task-7' })
-        expect(await client.workspace.commit()).toMatchObject({ applied: 1 })
-      })
-      expect(readdirSync(cwd)).toEqual(['kept'])
-      await serving([], (client) => client.workspace.delete('task-7'))
-      const host = nacre('serve', '--port', '0', '--cwd', cwd, '--copy-on-write', '')
-      expect(await host.ended()).toBe(2)
-    } finally {
-      rmSync(base, { recursive: true })
-    }
+    await serving(['--copy-on-write', '--undo-steps', '5'], async (client) => {
+      await client.exec('echo lost > lost')
+      await client.exec('rm lost')
+      expect(await client.undo()).toMatchObject({ command: 'rm lost' })
+      expect((await client.exec('ls')).stdout).toBe('lost\n')
+      expect(await client.workspace.info()).toEqual({ path: cwd, id: null })
+    })
+    await serving(['--copy-on-write', 'task-7'], async (client) => {
+      await client.exec('echo kept > kept')
+    })
+    expect(readdirSync(cwd)).toEqual([])
+    await serving(['--copy-on-write', 'task-7'], async (client) => {
+      expect(await client.workspace.info()).toEqual({ path: cwd, id: 'task-7' })
+      expect(await client.workspace.commit()).toMatchObject({ applied: 1 })
+    })
+    expect(readdirSync(cwd)).toEqual(['kept'])
+    await serving([], (client) => client.workspace.delete('task-7'))
+    const host = nacre('serve', '--port', '0', '--cwd', cwd, '--copy-on-write', '')
+    expect(await host.ended()).toBe(2)
   })
 
   it('reports the problem, and does not start', async () => {

@@ -1,10 +1,10 @@
 /** What each verb loads: the command line starts as fast as Node does, and a server takes a few hundred modules. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import os from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { temporary } from '../helpers/temporary.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const main = path.join(root, 'dist', 'cli', 'main.js')
@@ -14,27 +14,23 @@ const PARTS = { hono: 'HonoRequest = class', client: 'class SandboxClient', engi
 
 /** The parts that a run of the command line has loaded, and Node's own modules: all scripts in a report of V8. */
 function loadedBy(words: string[]): string[] {
-  const reports = mkdtempSync(path.join(os.tmpdir(), 'nacre-start-'))
-  try {
-    // Bun makes no such report.
-    spawnSync('node', [main, ...words], {
-      stdio: 'ignore',
-      env: { ...process.env, NODE_V8_COVERAGE: reports, TMPDIR: reports },
-    })
-    const files = readdirSync(reports).filter((name) => name.startsWith('coverage-'))
-    const urls = files.flatMap((name) => {
-      const { result } = JSON.parse(readFileSync(path.join(reports, name), 'utf8'))
-      return (result as Array<{ url: string }>).map(({ url }) => url)
-    })
-    const sources = urls
-      .filter((url) => url.startsWith('file:'))
-      .map((url) => readFileSync(fileURLToPath(url), 'utf8'))
-    expect(sources.some((source) => source.includes('commander'))).toBe(true)
-    const parts = Object.entries(PARTS).filter(([, name]) => sources.some((source) => source.includes(name)))
-    return [...parts.map(([part]) => part), ...urls.filter((url) => url === 'node:http')]
-  } finally {
-    rmSync(reports, { recursive: true })
-  }
+  const reports = temporary('nacre-start-')
+  // Bun makes no such report.
+  spawnSync('node', [main, ...words], {
+    stdio: 'ignore',
+    env: { ...process.env, NODE_V8_COVERAGE: reports, TMPDIR: reports },
+  })
+  const files = readdirSync(reports).filter((name) => name.startsWith('coverage-'))
+  const urls = files.flatMap((name) => {
+    const { result } = JSON.parse(readFileSync(path.join(reports, name), 'utf8'))
+    return (result as Array<{ url: string }>).map(({ url }) => url)
+  })
+  const sources = urls
+    .filter((url) => url.startsWith('file:'))
+    .map((url) => readFileSync(fileURLToPath(url), 'utf8'))
+  expect(sources.some((source) => source.includes('commander'))).toBe(true)
+  const parts = Object.entries(PARTS).filter(([, name]) => sources.some((source) => source.includes(name)))
+  return [...parts.map(([part]) => part), ...urls.filter((url) => url === 'node:http')]
 }
 
 describe('the command line loads', () => {

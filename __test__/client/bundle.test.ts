@@ -1,33 +1,29 @@
 /** The client runs wherever `fetch` does: nothing of Node is in it. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import vm from 'node:vm'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { withServer } from '../helpers/http.js'
+import { temporary } from '../helpers/temporary.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const bun = path.join(root, 'node_modules/.bin/bun')
 
 /** The client as a browser would get it. */
 function bundle(): string {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-bundle-'))
-  try {
-    const entry = path.join(directory, 'entry.js')
-    const client = path.join(root, 'dist/client.js')
-    writeFileSync(
-      entry,
-      `import { SandboxClient } from ${JSON.stringify(client)}; globalThis.SandboxClient = SandboxClient`,
-    )
-    execFileSync(bun, ['build', entry, '--target=browser', `--outfile=${path.join(directory, 'out.js')}`], {
-      stdio: 'pipe',
-    })
-    return readFileSync(path.join(directory, 'out.js'), 'utf8')
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+  const directory = temporary('nacre-bundle-')
+  const entry = path.join(directory, 'entry.js')
+  const client = path.join(root, 'dist/client.js')
+  writeFileSync(
+    entry,
+    `import { SandboxClient } from ${JSON.stringify(client)}; globalThis.SandboxClient = SandboxClient`,
+  )
+  execFileSync(bun, ['build', entry, '--target=browser', `--outfile=${path.join(directory, 'out.js')}`], {
+    stdio: 'pipe',
+  })
+  return readFileSync(path.join(directory, 'out.js'), 'utf8')
 }
 
 describe('the client in a browser', () => {

@@ -3,10 +3,9 @@
  * commands, streams, files and a terminal.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import os from 'node:os'
 import path from 'node:path'
 import { type Serving, serve } from '@nacre/server'
 import { nodeResolve } from '@rollup/plugin-node-resolve'
@@ -22,6 +21,7 @@ import webpack from 'webpack'
 import { pack } from '../../scripts/packages/stage.mjs'
 import { launchChromium } from '../helpers/chromium.js'
 import { bun, type Consumer, createConsumer } from '../helpers/consumer.js'
+import { temporary } from '../helpers/temporary.js'
 import { until } from '../helpers/until.js'
 
 let consumer: Consumer
@@ -85,15 +85,11 @@ afterAll(async () => {
 
 /** Replaces the installed packages by those that npm installs from the tarball on macOS. */
 function installOnMac(): void {
-  const work = mkdtempSync(path.join(os.tmpdir(), 'nacre-packed-'))
-  try {
-    const { file } = pack(path.join(consumer.directory, 'node_modules/nacre'), work)
-    rmSync(path.join(consumer.directory, 'node_modules'), { recursive: true })
-    const args = ['install', '--os=darwin', '--cpu=arm64', '--offline', '--no-audit', '--no-fund', file]
-    execFileSync('npm', args, { cwd: consumer.directory, stdio: ['ignore', 'ignore', 'pipe'] })
-  } finally {
-    rmSync(work, { recursive: true, force: true })
-  }
+  const work = temporary('nacre-packed-')
+  const { file } = pack(path.join(consumer.directory, 'node_modules/nacre'), work)
+  rmSync(path.join(consumer.directory, 'node_modules'), { recursive: true })
+  const args = ['install', '--os=darwin', '--cpu=arm64', '--offline', '--no-audit', '--no-fund', file]
+  execFileSync('npm', args, { cwd: consumer.directory, stdio: ['ignore', 'ignore', 'pipe'] })
 }
 
 /** A page that runs a script. The script for pages without a bundler imports `nacre/client` by an import map. */

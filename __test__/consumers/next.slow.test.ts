@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { stageMain } from '../../scripts/packages/stage.mjs'
 import { hostTarget, packageName } from '../../scripts/packages/targets.mjs'
 import { putPlatformPackage } from '../helpers/consumer.js'
+import { temporary } from '../helpers/temporary.js'
 import { until } from '../helpers/until.js'
 
 const run = promisify(execFile)
@@ -97,13 +98,9 @@ describe('a standalone server of Next.js', () => {
   async function standalone(configuration: string): Promise<string> {
     await build(configuration)
     // Where the project's own node_modules cannot be found.
-    const moved = mkdtempSync(path.join(os.tmpdir(), 'nacre-standalone-'))
-    try {
-      cpSync(path.join(directory, '.next/standalone'), moved, { recursive: true, verbatimSymlinks: true })
-      return await answerOf(moved, 'server.js')
-    } finally {
-      rmSync(moved, { recursive: true, force: true })
-    }
+    const moved = temporary('nacre-standalone-')
+    cpSync(path.join(directory, '.next/standalone'), moved, { recursive: true, verbatimSymlinks: true })
+    return await answerOf(moved, 'server.js')
   }
 
   it('runs commands when the platform package is traced', async () => {

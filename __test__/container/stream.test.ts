@@ -1,6 +1,5 @@
 /** execStream: a command in the background of a session, its output and its end. */
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { ExecEvent } from 'nacre/container'
 import { describe, expect, it } from 'vitest'
@@ -9,6 +8,7 @@ import { itInSession } from '../helpers/drop-in.js'
 import { expectGone, startHost } from '../helpers/host.js'
 import { withSmallDisk } from '../helpers/namespaces.js'
 import { all, made } from '../helpers/stream.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 const MB = 1024 * 1024
@@ -168,7 +168,7 @@ describe('what a command leaves behind', () => {
 
 describe('a stream whose reader is too far behind', () => {
   it('ends in an error and not in a gap, and its command is killed', async () => {
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-behind-'))
+    const directory = temporary('nacre-behind-')
     const program = `
       const { existsSync } = require('fs')
       const { Session } = require('nacre/container')
@@ -187,12 +187,8 @@ describe('a stream whose reader is too far behind', () => {
         await session.destroy()
       })()`
     const host = startHost(program, withSmallDisk(directory), { TMPDIR: directory })
-    try {
-      expect([await host.ended(), host.output()]).toEqual([0, 'error,true,0\n'])
-      await expectGone(host.tag)
-    } finally {
-      rmSync(directory, { recursive: true })
-    }
+    expect([await host.ended(), host.output()]).toEqual([0, 'error,true,0\n'])
+    await expectGone(host.tag)
   })
 })
 

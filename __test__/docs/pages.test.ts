@@ -1,7 +1,6 @@
 /** The pages of docs/: every code block marked `run` runs as it stands and prints what its comments promise. */
 import { execFile } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
@@ -17,6 +16,7 @@ import {
   runnable,
   scriptOf,
 } from '../helpers/markdown.js'
+import { temporary } from '../helpers/temporary.js'
 
 /** Its commands need a server; `packages/server/__test__/examples.test.ts` runs them. */
 const WITH_SERVER = 'docs/http.md'
@@ -39,16 +39,12 @@ for (const page of pages()) {
 
     if (steps.length > 0) {
       it('has shell commands that print what it says', async () => {
-        const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-pages-'))
-        try {
-          const { stdout, stderr } = await runShell(scriptOf(steps), base)
-          expect(stderr).toBe('')
-          const outputs = outputsOf(stdout)
-          for (const [index, { code, prints }] of steps.entries())
-            expect(outputs[index], code).toMatch(pattern(prints))
-        } finally {
-          rmSync(base, { recursive: true })
-        }
+        const base = temporary('nacre-pages-')
+        const { stdout, stderr } = await runShell(scriptOf(steps), base)
+        expect(stderr).toBe('')
+        const outputs = outputsOf(stdout)
+        for (const [index, { code, prints }] of steps.entries())
+          expect(outputs[index], code).toMatch(pattern(prints))
       })
     }
   })

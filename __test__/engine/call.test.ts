@@ -1,10 +1,10 @@
 /** Calls of the programs of engines: whatever these start or print, each call ends in time. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import os from 'node:os'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { call, reasonOf } from '../../lib/engine/call.js'
 import * as proc from '../helpers/proc.js'
+import { temporary } from '../helpers/temporary.js'
 import { until } from '../helpers/until.js'
 
 const LONG = 60_000
@@ -90,12 +90,8 @@ describe('a call', () => {
 })
 
 async function withDirectory(test: (place: string) => Promise<void>): Promise<void> {
-  const place = mkdtempSync(path.join(os.tmpdir(), 'nacre-call-'))
-  try {
-    await test(place)
-  } finally {
-    rmSync(place, { recursive: true, force: true })
-  }
+  const place = temporary('nacre-call-')
+  await test(place)
 }
 
 function pidOf(place: string): Promise<number> {

@@ -1,14 +1,11 @@
-/** The disk with the log of a process is full: the process goes on, and the log says how much it could not keep. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { withSmallDisk } from '../helpers/namespaces.js'
+import { temporary } from '../helpers/temporary.js'
 
 describe('a process whose log finds no room on the disk', () => {
   it('runs to its end; lost bytes are counted, and the log continues when there is room again', async () => {
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-full-'))
+    const directory = temporary('nacre-full-')
     const program = `
       const sandbox = new Sandbox({ stateDir: '${directory}' })
       ;(async () => {
@@ -27,11 +24,7 @@ describe('a process whose log finds no room on the disk', () => {
         print(String(require('fs').readdirSync('${directory}')))
       })()`
     const host = startHost(program, withSmallDisk(directory))
-    try {
-      expect([await host.ended(), host.output()]).toEqual([0, 'true\n0,true,true\nend\ngo\n'])
-      await expectGone(host.tag)
-    } finally {
-      rmSync(directory, { recursive: true })
-    }
+    expect([await host.ended(), host.output()]).toEqual([0, 'true\n0,true,true\nend\ngo\n'])
+    await expectGone(host.tag)
   })
 })

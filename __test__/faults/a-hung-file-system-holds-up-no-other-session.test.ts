@@ -1,10 +1,10 @@
 /** A directory is on a file system that does not respond: calls that need it fail, and all others go on. */
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import os from 'node:os'
+import { mkdirSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { canHang, withHungDirectory } from '../helpers/namespaces.js'
+import { temporary } from '../helpers/temporary.js'
 
 /** Uses a session while calls of others hang. */
 const goOn = `
@@ -24,12 +24,8 @@ async function expectOutput(program: string, wrapper: string[], output: string):
 
 /** Runs a test with a directory of its own. */
 async function withDirectory(test: (directory: string) => Promise<void>): Promise<void> {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-hung-'))
-  try {
-    await test(directory)
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+  const directory = temporary('nacre-hung-')
+  await test(directory)
 }
 
 it.skipIf(!canHang)('as the directory of sessions, commands, processes and jobs', () =>

@@ -1,7 +1,6 @@
 /** A session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { copyFileSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
@@ -10,6 +9,7 @@ import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { made } from '../helpers/stream.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
 
@@ -240,14 +240,10 @@ itInEveryMode('a standby that is stopped while it receives a request is continue
 
 /** A sandbox with a copy of bash that the test may replace. */
 async function withOwnBash(test: (workplace: Workplace, bash: string) => Promise<void>): Promise<void> {
-  const place = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-shell-'))
+  const place = temporary('nacre-test-shell-')
   const bash = path.join(place, 'bash')
   copyFileSync('/bin/bash', bash)
-  try {
-    await withSandbox((workplace) => test(workplace, bash), { options: { shell: bash } })
-  } finally {
-    rmSync(place, { recursive: true })
-  }
+  await withSandbox((workplace) => test(workplace, bash), { options: { shell: bash } })
 }
 
 /** A shell that runs on may fork another standby between the two kills, and the session would live. */

@@ -1,6 +1,5 @@
 /** A client's streams of processes and jobs have neither gap nor duplicate, whatever becomes of connection and server. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
@@ -9,6 +8,7 @@ import { startHost } from '../helpers/host.js'
 import { withServer } from '../helpers/http.js'
 import { freePort } from '../helpers/serving.js'
 import { cuttingProxy } from '../helpers/tcp-proxy.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -65,7 +65,7 @@ describe('a connection that is cut', () => {
 
 describe('a server that is killed and started anew', () => {
   it('is resumed by readers that follow a job', async () => {
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-restart-'))
+    const base = temporary('nacre-restart-')
     const port = await freePort()
     const program = `
       const sandbox = new Sandbox({ cwd: '/tmp', jobsRoot: '${base}/jobs', stateDir: '${base}/state' })
@@ -102,7 +102,6 @@ describe('a server that is killed and started anew', () => {
       host.child.kill('SIGTERM')
       expect(await host.ended()).toBe('SIGTERM')
       await sandbox.destroy()
-      rmSync(base, { recursive: true, force: true })
     }
   })
 })

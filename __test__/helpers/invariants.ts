@@ -10,8 +10,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { expect } from 'vitest'
-import * as proc from './proc.js'
-import { until } from './until.js'
+import { belongings, entries, leftovers, takeInventory } from '../../scripts/fuzz/world.mjs'
 
 export interface Workplace {
   sandbox: Sandbox
@@ -67,15 +66,16 @@ async function check(
     ...options,
     env: { NACRE_TEST_TAG: tag, ...options?.env },
   })
-  let belongings = new Set<string>()
+  let owned = new Set<string>()
   try {
     await test({ sandbox, tag, directory, stateDir })
     if (!destroys) expect(await echo(sandbox)).toBe('ok\n')
-    belongings = findBelongings(tag, before)
+    owned = belongings(tag, before)
   } finally {
     await sandbox.destroy()
   }
-  await expectNothingLeft(tag, belongings, before, patience)
+  const left = await leftovers(tag, owned, before, patience)
+  if (left.length > 0) throw new Error(`left behind:\n${left.join('\n')}`)
   expect(listFiles(stateDir)).toEqual([])
 }
 
@@ -104,73 +104,6 @@ function warmUp(): Promise<void> {
   return warm
 }
 
-interface Inventory {
-  /**
-   * The pids of all processes of the machine. A process with one of them is not the test's, and is not looked at: reading
-   * all of /proc three times took longer than the rest of a short test. This overlooks a process only if the numbers wrap
-   * around within a test, and reach one that has become free in it.
-   */
-  pids: ReadonlySet<number>
-  files: string[]
-  threads: string[]
-  groups: string[]
-}
-
-function takeInventory(): Inventory {
-  return {
-    pids: new Set(proc.listPids()),
-    files: proc.openFiles(),
-    threads: proc.engineThreads(),
-    groups: proc.ownGroups(),
-  }
-}
-
-/** New processes that are below this process or have the tag. */
-function findBelongings(tag: string, { pids }: Inventory): Set<string> {
-  const fresh = proc.listProcesses(pids)
-  const tagged = fresh.filter(({ pid }) => proc.carries(tag, pid))
-  return new Set([...tagged, ...proc.descendants(process.pid, fresh)].map(proc.identity))
-}
-
-async function expectNothingLeft(
-  tag: string,
-  belongings: Set<string>,
-  before: Inventory,
-  patience?: number,
-): Promise<void> {
-  const left = () => {
-    return [
-      ...proc
-        .listProcesses(before.pids)
-        .filter((entry) => isLeft(entry, tag, belongings))
-        .map((entry) => `process ${proc.show(entry)}`),
-      ...surplus('file descriptor', proc.openFiles(), before.files),
-      ...surplus('thread', proc.engineThreads(), before.threads),
-      ...surplus('control group', proc.ownGroups(), before.groups),
-    ]
-  }
-  await until(
-    () => left().length === 0 || undefined,
-    () => `left behind:\n${left().join('\n')}`,
-    patience,
-  )
-}
-
-/** A process of the sandbox, or a zombie that this process should have reaped. */
-function isLeft(entry: proc.ProcessEntry, tag: string, belongings: Set<string>): boolean {
-  if (entry.parent === process.pid && entry.state === 'Z') return true
-  return belongings.has(proc.identity(entry)) || proc.carries(tag, entry.pid)
-}
-
-/** The current items, if there are more than before; names only suggest which are new. */
-function surplus(kind: string, now: string[], before: string[]): string[] {
-  if (now.length <= before.length) return []
-  const fresh = now.filter((name) => !before.includes(name))
-  return [`${now.length - before.length} more of kind ${kind}: ${fresh.join(', ')}`]
-}
-
 function listFiles(directory: string): string[] {
-  return proc.entries(directory).length === 0
-    ? []
-    : readdirSync(directory, { recursive: true, encoding: 'utf8' })
+  return entries(directory).length === 0 ? [] : readdirSync(directory, { recursive: true, encoding: 'utf8' })
 }

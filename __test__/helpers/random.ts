@@ -1,4 +1,5 @@
 /** Random inputs of tests. NACRE_SEED sets the seed; without it, each test uses a fresh seed. A failure names the seed. */
+import { createRandom } from '../../scripts/fuzz/random.mjs'
 
 export interface Random {
   /** A number from 0 up to, but not including, 1. */
@@ -13,7 +14,7 @@ export interface Random {
 export async function withRandom(test: (random: Random) => void | Promise<void>): Promise<void> {
   const seed = readSeed() ?? Math.floor(Math.random() * 2 ** 32)
   try {
-    await test(createRandom(seed))
+    await test(withBytes(createRandom(seed)))
   } catch (error) {
     if (error instanceof Error) error.message += `\nrepeat these inputs with NACRE_SEED=${seed}`
     throw error
@@ -27,16 +28,7 @@ function readSeed(): number | undefined {
   return Number(text)
 }
 
-/** Creates a generator (mulberry32): the same seed gives the same numbers. */
-function createRandom(seed: number): Random {
-  let state = seed >>> 0
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-  const below = (bound: number) => Math.floor(next() * bound)
+function withBytes({ next, below }: Omit<Random, 'bytes'>): Random {
   const byte = () => {
     const kind = next()
     if (kind < 0.4) return 0x41

@@ -10,10 +10,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import os from 'node:os'
 import path from 'node:path'
 import type { Isolation } from 'nacre'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { temporary } from '../helpers/temporary.js'
 import { runInTier } from './run-in-tier.js'
 
 let directory = ''
@@ -130,22 +130,18 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
   })
 
   it('of the directory for temporary files, programs see what the rules name, and no more', () => {
-    const shared = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'nacre-precedence-')))
-    try {
-      for (const name of ['named', 'other']) {
-        mkdirSync(path.join(shared, name))
-        writeFileSync(path.join(shared, name, 'file'), `${name.toUpperCase()}\n`)
-      }
-      const output = run(
-        tier,
-        { filesystem: { write: ['.', path.join(shared, 'named')] } },
-        `cat ${shared}/named/file; cat ${shared}/other/file; ls ${shared}; ls ${path.dirname(shared)}`,
-      )
-      expect(output).toMatch(/^NAMED$/m)
-      expect(output).not.toMatch(/^(OTHER|other)$/m)
-    } finally {
-      rmSync(shared, { recursive: true })
+    const shared = temporary('nacre-precedence-')
+    for (const name of ['named', 'other']) {
+      mkdirSync(path.join(shared, name))
+      writeFileSync(path.join(shared, name, 'file'), `${name.toUpperCase()}\n`)
     }
+    const output = run(
+      tier,
+      { filesystem: { write: ['.', path.join(shared, 'named')] } },
+      `cat ${shared}/named/file; cat ${shared}/other/file; ls ${shared}; ls ${path.dirname(shared)}`,
+    )
+    expect(output).toMatch(/^NAMED$/m)
+    expect(output).not.toMatch(/^(OTHER|other)$/m)
   })
 })
 

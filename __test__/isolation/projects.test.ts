@@ -14,6 +14,7 @@ import {
 import path from 'node:path'
 import type { Isolation } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { temporary } from '../helpers/temporary.js'
 import { BUILT, runInTier } from './run-in-tier.js'
 
 /** Protected also where they are missing. */
@@ -259,20 +260,16 @@ describe('with namespaces', () => {
   )
 
   it('masks nothing where there is no repository, so that one can be cloned', () => {
-    const root = realpathSync(mkdtempSync('/var/tmp/nacre-projects-'))
-    try {
-      mkdirSync(path.join(root, 'work'))
-      git(root, 'init', '-q', '-b', 'main', 'other')
-      git(path.join(root, 'other'), 'commit', '-q', '--allow-empty', '-m', 'first')
-      const seen = run(
-        root,
-        'workspace',
-        'ls -A; git clone -q ../other . && git log --format=%s; git init -q new && ls',
-      )
-      expect(seen).toBe('first\nnew\n')
-    } finally {
-      rmSync(root, { recursive: true, force: true })
-    }
+    const root = temporary('nacre-projects-', '/var/tmp')
+    mkdirSync(path.join(root, 'work'))
+    git(root, 'init', '-q', '-b', 'main', 'other')
+    git(path.join(root, 'other'), 'commit', '-q', '--allow-empty', '-m', 'first')
+    const seen = run(
+      root,
+      'workspace',
+      'ls -A; git clone -q ../other . && git log --format=%s; git init -q new && ls',
+    )
+    expect(seen).toBe('first\nnew\n')
   })
 
   it(
@@ -341,28 +338,20 @@ describe('with namespaces', () => {
 describe('builds', () => {
   for (const [name, prepare] of Object.entries(places))
     it(`work in ${name}, and leave nothing that the machine runs later`, () => {
-      const root = realpathSync(mkdtempSync('/var/tmp/nacre-projects-'))
-      try {
-        const above = prepare(root)
-        const work = path.join(above, 'work')
-        const seen = runInTier('', above, 'workspace', BUILD)
-        expect(['installed\ncompiled\n', 'installed\n']).toContain(seen)
-        expect(existsSync(path.join(work, 'node_modules/dependency/index.js'))).toBe(true)
-        expect(['.npmrc', '.cargo', '.husky'].filter((file) => existsSync(path.join(work, file)))).toEqual([])
-      } finally {
-        rmSync(root, { recursive: true, force: true })
-      }
+      const root = temporary('nacre-projects-', '/var/tmp')
+      const above = prepare(root)
+      const work = path.join(above, 'work')
+      const seen = runInTier('', above, 'workspace', BUILD)
+      expect(['installed\ncompiled\n', 'installed\n']).toContain(seen)
+      expect(existsSync(path.join(work, 'node_modules/dependency/index.js'))).toBe(true)
+      expect(['.npmrc', '.cargo', '.husky'].filter((file) => existsSync(path.join(work, file)))).toEqual([])
     }, 60_000)
 })
 
 describe('with Landlock alone', () => {
   it('daily git works in a main checkout, and the notes say what is not protected', () => {
-    const root = realpathSync(mkdtempSync('/var/tmp/nacre-projects-'))
-    try {
-      places['a main checkout']?.(root)
-      expect(runInTier('landlock', root, 'workspace', DAILY)).toBe('all done\n')
-    } finally {
-      rmSync(root, { recursive: true, force: true })
-    }
+    const root = temporary('nacre-projects-', '/var/tmp')
+    places['a main checkout']?.(root)
+    expect(runInTier('landlock', root, 'workspace', DAILY)).toBe('all done\n')
   }, 60_000)
 })

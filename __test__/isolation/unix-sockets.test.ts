@@ -5,6 +5,7 @@ import path from 'node:path'
 import { type Isolation, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
+import { temporary } from '../helpers/temporary.js'
 import { runInTier } from './run-in-tier.js'
 
 /** Perl that connects to a path and prints what it reads, or why not. */
@@ -60,13 +61,9 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
       `(setsid ${listen('own', false)} &); until [ -S own ]; do :; done; sleep 0.2`,
     ],
   ])('reaches a server of its own %s', (_, serve) => {
-    const directory = mkdtempSync('/var/tmp/nacre-unix-')
-    try {
-      mkdirSync(path.join(directory, 'work'))
-      const rules: Isolation = { filesystem: { write: ['.'] }, network: 'none', processes: 'own' }
-      expect(runInTier(tier, directory, rules, `${serve}; ${connect('own')}`)).toBe('REACHED')
-    } finally {
-      rmSync(directory, { recursive: true })
-    }
+    const directory = temporary('nacre-unix-', '/var/tmp')
+    mkdirSync(path.join(directory, 'work'))
+    const rules: Isolation = { filesystem: { write: ['.'] }, network: 'none', processes: 'own' }
+    expect(runInTier(tier, directory, rules, `${serve}; ${connect('own')}`)).toBe('REACHED')
   })
 })

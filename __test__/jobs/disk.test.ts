@@ -1,23 +1,22 @@
 /** A full disk: a small file system in memory, which only root can mount. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { closedGate, withJobs } from '../helpers/jobs.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
 
 /** Runs a test with a root of jobs of 1 MiB. */
 async function withSmallDisk(test: (root: string) => Promise<void>): Promise<void> {
-  const root = mkdtempSync(path.join(os.tmpdir(), 'nacre-jobs-disk-'))
+  const root = temporary('nacre-jobs-disk-')
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m,mode=700', 'tmpfs', root])
   try {
     await test(root)
   } finally {
     execFileSync('umount', ['-l', root])
-    rmSync(root, { recursive: true, force: true })
   }
 }
 

@@ -1,13 +1,13 @@
 /** Many jobs, much output, and readers that do not live long. */
 import { createHash } from 'node:crypto'
-import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import os from 'node:os'
+import { createReadStream, existsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { startHost } from '../helpers/host.js'
 import { groupsOf, ON_DISK, withJobs } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
+import { temporary } from '../helpers/temporary.js'
 import { until } from '../helpers/until.js'
 
 it(
@@ -43,29 +43,25 @@ describe('a job that prints 1 GB', () => {
     () =>
       withJobs(
         async ({ jobs, root }) => {
-          const scratch = mkdtempSync(path.join(os.tmpdir(), 'nacre-jobs-reader-'))
-          try {
-            const job = await jobs.start({ command: 'seq 1 120000000 | head -c 1073741824', jobId: 'big' })
-            const hash = createHash('sha256')
-            const place = path.join(scratch, 'copy')
-            let [lives, hashed] = [0, 0]
-            for (; !existsSync(path.join(scratch, 'done')); lives++) {
-              const reader = startHost(readerProgram(root, scratch))
-              await Promise.race([reader.printed('ready').then(() => sleep(100)), reader.ended()])
-              if (reader.child.exitCode === null) proc.kill(reader.pid)
-              expect(await reader.ended()).toSatisfy((end) => end === 'SIGKILL' || end === 0, reader.output())
-              if (lives > 600) throw new Error(`${statSync(place).size} bytes after ${lives} readers`)
-            }
-            for await (const chunk of createReadStream(place)) {
-              hash.update(chunk)
-              hashed += chunk.length
-            }
-            expect(hashed).toBe(1024 ** 3)
-            expect(hash.digest('hex')).toBe(await hashOf(job.outputFile))
-            expect(lives).toBeGreaterThan(3)
-          } finally {
-            rmSync(scratch, { recursive: true })
+          const scratch = temporary('nacre-jobs-reader-')
+          const job = await jobs.start({ command: 'seq 1 120000000 | head -c 1073741824', jobId: 'big' })
+          const hash = createHash('sha256')
+          const place = path.join(scratch, 'copy')
+          let [lives, hashed] = [0, 0]
+          for (; !existsSync(path.join(scratch, 'done')); lives++) {
+            const reader = startHost(readerProgram(root, scratch))
+            await Promise.race([reader.printed('ready').then(() => sleep(100)), reader.ended()])
+            if (reader.child.exitCode === null) proc.kill(reader.pid)
+            expect(await reader.ended()).toSatisfy((end) => end === 'SIGKILL' || end === 0, reader.output())
+            if (lives > 600) throw new Error(`${statSync(place).size} bytes after ${lives} readers`)
           }
+          for await (const chunk of createReadStream(place)) {
+            hash.update(chunk)
+            hashed += chunk.length
+          }
+          expect(hashed).toBe(1024 ** 3)
+          expect(hash.digest('hex')).toBe(await hashOf(job.outputFile))
+          expect(lives).toBeGreaterThan(3)
         },
         {},
         ON_DISK,

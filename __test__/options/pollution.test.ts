@@ -1,10 +1,10 @@
 /** Properties that another module has added to Object.prototype are no options: in this process, over HTTP, of `nacre`. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { startHost } from '../helpers/host.js'
+import { temporary } from '../helpers/temporary.js'
 
 const main = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'cli', 'main.js')
 
@@ -91,7 +91,7 @@ const program = `
 `
 
 it('in this process and over HTTP', async () => {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-pollution-'))
+  const directory = temporary('nacre-pollution-')
   const host = startHost(program, [], { DIRECTORY: directory })
   try {
     expect(await host.ended(), host.output()).toBe(0)
@@ -110,12 +110,11 @@ it('in this process and over HTTP', async () => {
     expect(lines).toHaveLength(24)
   } finally {
     host.child.kill('SIGKILL')
-    rmSync(directory, { recursive: true })
   }
 })
 
 it('of the command line', () => {
-  const directory = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'nacre-pollution-')))
+  const directory = temporary('nacre-pollution-')
   const preload = path.join(directory, 'preload.cjs')
   const options = { json: true, tty: true, isolation: 'read-only', grace: 1, env: { A: '1' }, cwd: '/usr' }
   // Not enumerable, as a polyfill would be: the modules of the command line do not load otherwise.
@@ -129,10 +128,6 @@ it('of the command line', () => {
       cwd: directory,
       input: '',
     })
-  try {
-    const run = nacre('exec', 'touch made; echo "$A"; pwd')
-    expect([run.status, run.stdout, run.stderr]).toEqual([0, `\n${directory}\n`, ''])
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+  const run = nacre('exec', 'touch made; echo "$A"; pwd')
+  expect([run.status, run.stdout, run.stderr]).toEqual([0, `\n${directory}\n`, ''])
 })

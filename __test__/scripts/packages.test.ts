@@ -1,7 +1,6 @@
 /** The pure parts of `npm run build:packages`. */
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import os from 'node:os'
+import { cpSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PLATFORMS, VERSION } from '../../lib/addon/platforms.js'
@@ -17,6 +16,7 @@ import {
 import { linkedCrates, noticeText } from '../../scripts/packages/notice.mjs'
 import { CONTAINERS, packageName, TARGETS } from '../../scripts/packages/targets.mjs'
 import { zigArguments } from '../../scripts/packages/zig-arguments.mjs'
+import { temporary } from '../helpers/temporary.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const source = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
@@ -89,18 +89,14 @@ describe('the published package.json', () => {
 })
 
 it('publish.mjs runs without an installation, as in the release', () => {
-  const clone = mkdtempSync(path.join(os.tmpdir(), 'nacre-publish-'))
-  try {
-    for (const name of ['scripts', 'packages', 'package.json'])
-      cpSync(path.join(root, name), path.join(clone, name), { recursive: true })
-    const { stderr } = spawnSync(process.execPath, ['scripts/publish.mjs', '--dry-run'], {
-      cwd: clone,
-      encoding: 'utf8',
-    })
-    expect(stderr).toMatch(/not built: .*@nacre\/server, .*\. Run `npm run build:packages -- all`/)
-  } finally {
-    rmSync(clone, { recursive: true })
-  }
+  const clone = temporary('nacre-publish-')
+  for (const name of ['scripts', 'packages', 'package.json'])
+    cpSync(path.join(root, name), path.join(clone, name), { recursive: true })
+  const { stderr } = spawnSync(process.execPath, ['scripts/publish.mjs', '--dry-run'], {
+    cwd: clone,
+    encoding: 'utf8',
+  })
+  expect(stderr).toMatch(/not built: .*@nacre\/server, .*\. Run `npm run build:packages -- all`/)
 })
 
 describe('the output of readelf', () => {

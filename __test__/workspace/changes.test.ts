@@ -1,6 +1,5 @@
 /** Programs in a copy-on-write workspace change nothing real, and every change is listed. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type Change, Sandbox, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
@@ -8,6 +7,7 @@ import { startHost } from '../helpers/host.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 import { holds } from '../helpers/until.js'
 
@@ -163,22 +163,18 @@ describe('a copy-on-write workspace', () => {
   )
 
   it('is refused where it cannot be, before anything runs', () => {
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-workspace-'))
-    try {
-      const file = path.join(directory, 'file')
-      writeFileSync(file, '')
-      symlinkSync('/', path.join(directory, 'root'))
-      const make = (options: object) => thrownBy(() => new Sandbox({ cwd: directory, ...options }))
-      const of = (file: string) => ({ workspace: { mode: 'copy-on-write', path: file } })
-      for (const bad of ['missing', 'file', 'root', '/'])
-        expect((make(of(bad)) as Error).message).toMatch(
-          /^workspace\.path must (be an existing|not be the root) directory/,
-        )
-      const inside = make({ ...copyOnWrite, stateDir: path.join(directory, 'state') }) as Error
-      expect(inside.message).toMatch(/^workspace must not contain stateDir/)
-    } finally {
-      rmSync(directory, { recursive: true })
-    }
+    const directory = temporary('nacre-workspace-')
+    const file = path.join(directory, 'file')
+    writeFileSync(file, '')
+    symlinkSync('/', path.join(directory, 'root'))
+    const make = (options: object) => thrownBy(() => new Sandbox({ cwd: directory, ...options }))
+    const of = (file: string) => ({ workspace: { mode: 'copy-on-write', path: file } })
+    for (const bad of ['missing', 'file', 'root', '/'])
+      expect((make(of(bad)) as Error).message).toMatch(
+        /^workspace\.path must (be an existing|not be the root) directory/,
+      )
+    const inside = make({ ...copyOnWrite, stateDir: path.join(directory, 'state') }) as Error
+    expect(inside.message).toMatch(/^workspace must not contain stateDir/)
   })
 
   it(
@@ -191,21 +187,17 @@ describe('a copy-on-write workspace', () => {
   )
 
   it('leaves nothing behind when its host is killed', async () => {
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-workspace-'))
-    try {
-      mkdirSync(path.join(base, 'real'))
-      const options = JSON.stringify({ cwd: `${base}/real`, stateDir: `${base}/state`, ...copyOnWrite })
-      const host = startHost(
-        `const sandbox = new Sandbox(${options}); sandbox.exec('mkdir -p x/y; chmod 0 x; sleep 1000 & echo hi > a').then(() => print('made'))`,
-      )
-      await host.printed('made')
-      host.child.kill('SIGKILL')
-      await host.ended()
-      await holds(() => !existsSync(`${base}/state/workspaces`))
-      await holds(() => proc.tagged(host.tag).length === 0)
-      expect(existsSync(path.join(base, 'real/a'))).toBe(false)
-    } finally {
-      rmSync(base, { recursive: true, force: true })
-    }
+    const base = temporary('nacre-workspace-')
+    mkdirSync(path.join(base, 'real'))
+    const options = JSON.stringify({ cwd: `${base}/real`, stateDir: `${base}/state`, ...copyOnWrite })
+    const host = startHost(
+      `const sandbox = new Sandbox(${options}); sandbox.exec('mkdir -p x/y; chmod 0 x; sleep 1000 & echo hi > a').then(() => print('made'))`,
+    )
+    await host.printed('made')
+    host.child.kill('SIGKILL')
+    await host.ended()
+    await holds(() => !existsSync(`${base}/state/workspaces`))
+    await holds(() => proc.tagged(host.tag).length === 0)
+    expect(existsSync(path.join(base, 'real/a'))).toBe(false)
   })
 })

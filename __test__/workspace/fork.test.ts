@@ -1,15 +1,5 @@
 /** Forks: sandboxes that begin with the files and the shells of another one. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import os from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
@@ -19,6 +9,7 @@ import { expectGone, startHost } from '../helpers/host.js'
 import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds } from '../helpers/until.js'
 
@@ -168,7 +159,7 @@ describe('a fork', () => {
   )
 
   it('ends with its host, and the next sandbox removes what is left', async () => {
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-fork-'))
+    const base = temporary('nacre-fork-')
     try {
       const options = { cwd: base, stateDir: `${base}-state`, ...copyOnWrite }
       const host = startHost(`
@@ -190,37 +181,32 @@ describe('a fork', () => {
       await holds(() => readdirSync(path.join(`${base}-state`, 'workspaces')).length === 1)
       expect(readdirSync(base)).toEqual([])
     } finally {
-      rmSync(base, { recursive: true, force: true })
       rmSync(`${base}-state`, { recursive: true, force: true })
     }
   })
 
   it('lives on while its named parent is opened again, which cannot be deleted meanwhile', async () => {
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-fork-'))
-    try {
-      const [cwd, stateDir] = [path.join(base, 'real'), path.join(base, 'state')]
-      mkdirSync(cwd)
-      const options = { cwd, stateDir, workspace: { mode: 'copy-on-write', id: 'task' } } as const
-      const parent = new Sandbox(options)
-      await parent.exec('echo one > one')
-      await withForks(parent, 1, async ([fork]) => {
-        if (fork === undefined) throw new Error('there is no fork')
-        await parent.exec('echo two > one')
-        await parent.destroy()
-        const refused = await rejectionOf(parent.workspace.delete('task'))
-        expect(refused).toMatchObject({ code: 'WORKSPACE_IN_USE' })
-        expect(refused.message).toContain('forks still use its layers')
-        expect(await fork.workspace.info()).toEqual({ path: cwd, id: null })
-        await using again = new Sandbox(options)
-        expect(await output(again, 'cat one; echo three > one')).toBe('two\n')
-        expect(await output(fork, 'cat one; echo four > one; cat one')).toBe('one\nfour\n')
-        expect(await output(again, 'cat one')).toBe('three\n')
-      })
-      await parent.workspace.delete('task')
-      expect(existsSync(path.join(stateDir, 'workspaces', 'id-task'))).toBe(false)
-    } finally {
-      rmSync(base, { recursive: true, force: true })
-    }
+    const base = temporary('nacre-fork-')
+    const [cwd, stateDir] = [path.join(base, 'real'), path.join(base, 'state')]
+    mkdirSync(cwd)
+    const options = { cwd, stateDir, workspace: { mode: 'copy-on-write', id: 'task' } } as const
+    const parent = new Sandbox(options)
+    await parent.exec('echo one > one')
+    await withForks(parent, 1, async ([fork]) => {
+      if (fork === undefined) throw new Error('there is no fork')
+      await parent.exec('echo two > one')
+      await parent.destroy()
+      const refused = await rejectionOf(parent.workspace.delete('task'))
+      expect(refused).toMatchObject({ code: 'WORKSPACE_IN_USE' })
+      expect(refused.message).toContain('forks still use its layers')
+      expect(await fork.workspace.info()).toEqual({ path: cwd, id: null })
+      await using again = new Sandbox(options)
+      expect(await output(again, 'cat one; echo three > one')).toBe('two\n')
+      expect(await output(fork, 'cat one; echo four > one; cat one')).toBe('one\nfour\n')
+      expect(await output(again, 'cat one')).toBe('three\n')
+    })
+    await parent.workspace.delete('task')
+    expect(existsSync(path.join(stateDir, 'workspaces', 'id-task'))).toBe(false)
   })
 
   it(

@@ -1,11 +1,11 @@
 /** Workspaces with a name outlive their sandbox; those in memory have a limit. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { startHost } from '../helpers/host.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { temporary } from '../helpers/temporary.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 
 interface Place {
@@ -17,16 +17,12 @@ interface Place {
 }
 
 async function withPlace(test: (place: Place) => Promise<void>): Promise<void> {
-  const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-named-'))
+  const base = temporary('nacre-named-')
   const [cwd, stateDir] = [path.join(base, 'real'), path.join(base, 'state')]
   mkdirSync(cwd)
   writeFileSync(path.join(cwd, 'a'), 'one\n')
   const named = (id: string) => ({ cwd, stateDir, workspace: { mode: 'copy-on-write', id } }) as const
-  try {
-    await test({ cwd, stateDir, named })
-  } finally {
-    rmSync(base, { recursive: true, force: true })
-  }
+  await test({ cwd, stateDir, named })
 }
 
 /** Runs a test in a sandbox, and destroys it. */

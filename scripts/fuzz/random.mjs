@@ -12,6 +12,8 @@ export function createRandom(seed) {
   }
   const below = (bound) => Math.floor(next() * bound)
   return {
+    /** A number from 0 up to, but not including, 1. */
+    next,
     /** An integer from 0 up to, but not including, `bound`. */
     below,
     /** An element of a list. */

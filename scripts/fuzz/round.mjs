@@ -60,7 +60,7 @@ export async function runRound({ mode, sessions, operations }) {
   await within(sandbox.destroy(), 'destroy').catch((error) => {
     deviation ??= toDeviation(error)
   })
-  const left = await leftovers(tag, owned, before)
+  const left = await leftovers(tag, owned, before, 3000)
   if (left.length > 0) deviation ??= { message: `left behind: ${left.join('; ')}` }
   const files = readFiles(stateDir)
   if (files.length > 0) deviation ??= { message: `files are left: ${files.join(', ')}` }

@@ -9,6 +9,7 @@ import { Sandbox } from 'e2b'
 import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
 import * as proc from '../../../__test__/helpers/proc.js'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { until } from '../../../__test__/helpers/until.js'
 
 const COMPAT = [path.resolve(__dirname, '../dist/cli/main.js')]
@@ -269,50 +270,40 @@ it('keeps keys from sandboxes where there is Landlock but no mount namespace', (
 it('keeps the keys and the roots of other servers from sandboxes', () =>
   withBase(async (base) => {
     // Sandboxes have a /tmp of their own.
-    const outside = mkdtempSync('/var/tmp/nacre-compat-')
-    try {
-      const variables = { XDG_STATE_HOME: outside }
-      const early = base.start([...COMPAT, '--e2b', '0', '--root', path.join(outside, 'early')], variables)
-      const first = await use(early, base)
-      const other = base.start(
-        [...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')],
-        variables,
-      )
-      const { DAYTONA_API_KEY: key = '' } = await variablesOf(other, 'DAYTONA_API_URL')
-      const server = base.start([...COMPAT, '--e2b', '0'], variables)
-      const { sandbox } = await use(server, base)
-      const read = (word: string) => sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
-      expect(key).toMatch(/^dtn_[0-9a-f]{40}$/)
-      for (const root of ['early', 'other', 'nacre'])
-        expect((await sandbox.commands.run(`ls -A ${outside}/${root} || true`)).stdout, root).toBe('')
-      expect((await read('dtn_')).stdout).toBe('')
-      // This sandbox is older than the other roots.
-      const older = (word: string) => first.sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
-      expect((await older('dtn_')).stdout).toContain(path.join(outside, 'other', 'id'))
-      expect((await older(key)).stdout).toBe('')
-      expect((await older('[0-9a-f]\\{64\\}')).stdout).toBe('')
-      const { stdout } = await first.sandbox.commands.run(`ls -A ${outside}/nacre`)
-      expect(stdout).toBe('')
-      for (const { child, ended } of [server, other, early]) {
-        child.kill('SIGTERM')
-        expect(await ended).toBe(0)
-      }
-      const registered = () =>
-        readdirSync(path.join(outside, 'nacre', 'compat')).filter((name) => name.startsWith('root-'))
-      expect(registered()).toHaveLength(3)
-      rmSync(path.join(outside, 'early'), { recursive: true })
-      // It stays the same.
-      const again = base.start(
-        [...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')],
-        variables,
-      )
-      expect((await variablesOf(again, 'DAYTONA_API_URL')).DAYTONA_API_KEY).toBe(key)
-      expect(registered()).toHaveLength(2)
-      again.child.kill('SIGTERM')
-      expect(await again.ended).toBe(0)
-    } finally {
-      rmSync(outside, { recursive: true })
+    const outside = temporary('nacre-compat-', '/var/tmp')
+    const variables = { XDG_STATE_HOME: outside }
+    const early = base.start([...COMPAT, '--e2b', '0', '--root', path.join(outside, 'early')], variables)
+    const first = await use(early, base)
+    const other = base.start([...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')], variables)
+    const { DAYTONA_API_KEY: key = '' } = await variablesOf(other, 'DAYTONA_API_URL')
+    const server = base.start([...COMPAT, '--e2b', '0'], variables)
+    const { sandbox } = await use(server, base)
+    const read = (word: string) => sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
+    expect(key).toMatch(/^dtn_[0-9a-f]{40}$/)
+    for (const root of ['early', 'other', 'nacre'])
+      expect((await sandbox.commands.run(`ls -A ${outside}/${root} || true`)).stdout, root).toBe('')
+    expect((await read('dtn_')).stdout).toBe('')
+    // This sandbox is older than the other roots.
+    const older = (word: string) => first.sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
+    expect((await older('dtn_')).stdout).toContain(path.join(outside, 'other', 'id'))
+    expect((await older(key)).stdout).toBe('')
+    expect((await older('[0-9a-f]\\{64\\}')).stdout).toBe('')
+    const { stdout } = await first.sandbox.commands.run(`ls -A ${outside}/nacre`)
+    expect(stdout).toBe('')
+    for (const { child, ended } of [server, other, early]) {
+      child.kill('SIGTERM')
+      expect(await ended).toBe(0)
     }
+    const registered = () =>
+      readdirSync(path.join(outside, 'nacre', 'compat')).filter((name) => name.startsWith('root-'))
+    expect(registered()).toHaveLength(3)
+    rmSync(path.join(outside, 'early'), { recursive: true })
+    // It stays the same.
+    const again = base.start([...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')], variables)
+    expect((await variablesOf(again, 'DAYTONA_API_URL')).DAYTONA_API_KEY).toBe(key)
+    expect(registered()).toHaveLength(2)
+    again.child.kill('SIGTERM')
+    expect(await again.ended).toBe(0)
   }))
 
 it('ignores a relative XDG_STATE_HOME', () =>

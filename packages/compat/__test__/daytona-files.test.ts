@@ -1,6 +1,5 @@
 /** Files and repositories of the official SDK of Daytona. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import {
   DaytonaConflictError,
@@ -12,6 +11,7 @@ import {
   DaytonaInvalidFilePathError,
 } from '@daytonaio/sdk'
 import { describe, expect, it } from 'vitest'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { withDaytona, withDaytonaSandbox } from './daytona-place.js'
 
@@ -178,27 +178,23 @@ describe('files', () => {
 
   it('of this machine are not reached by links out of the sandbox', () =>
     withDaytonaSandbox(async ({ fs, process }) => {
-      const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-compat-secret-'))
-      try {
-        writeFileSync(path.join(directory, 'file'), 'SECRET')
-        await process.executeCommand(`ln -s '${directory}' out; ln -s '${directory}/file' secret`)
-        for (const call of [
-          () => fs.downloadFile('secret'),
-          () => fs.downloadFile('out/file'),
-          () => fs.listFiles('out'),
-          () => fs.setFilePermissions('secret', { mode: '777' }),
-          () => fs.moveFiles('out/file', 'moved'),
-          () => fs.downloadFile(`../../..${directory}/file`),
-        ])
-          await rejectionOf(call())
-        expect(await fs.findFiles('.', 'SECRET')).toEqual([])
-        await fs.replaceInFiles(['secret', 'out/file'], 'SECRET', 'x')
-        await fs.uploadFile(Buffer.from('x'), 'secret').catch(() => {})
-        await fs.deleteFile('out/file').catch(() => {})
-        expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('SECRET')
-      } finally {
-        rmSync(directory, { recursive: true })
-      }
+      const directory = temporary('nacre-compat-secret-')
+      writeFileSync(path.join(directory, 'file'), 'SECRET')
+      await process.executeCommand(`ln -s '${directory}' out; ln -s '${directory}/file' secret`)
+      for (const call of [
+        () => fs.downloadFile('secret'),
+        () => fs.downloadFile('out/file'),
+        () => fs.listFiles('out'),
+        () => fs.setFilePermissions('secret', { mode: '777' }),
+        () => fs.moveFiles('out/file', 'moved'),
+        () => fs.downloadFile(`../../..${directory}/file`),
+      ])
+        await rejectionOf(call())
+      expect(await fs.findFiles('.', 'SECRET')).toEqual([])
+      await fs.replaceInFiles(['secret', 'out/file'], 'SECRET', 'x')
+      await fs.uploadFile(Buffer.from('x'), 'secret').catch(() => {})
+      await fs.deleteFile('out/file').catch(() => {})
+      expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('SECRET')
     }))
 })
 

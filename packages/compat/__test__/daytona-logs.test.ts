@@ -1,9 +1,6 @@
-/** What is kept of commands: their logs and their processes. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
 import { Logs, type Output } from '../lib/daytona/log.js'
 import { runProgram } from '../lib/daytona/process.js'
@@ -74,7 +71,7 @@ it('a log is followed through what is added to a piece, and dropped behind the l
 })
 
 async function withHosted(test: (hosted: Hosted) => Promise<void>): Promise<void> {
-  const sandboxes = mkdtempSync(path.join(os.tmpdir(), 'nacre-hosted-'))
+  const sandboxes = temporary('nacre-hosted-')
   const record: SandboxRecord = { id: 'own', env: {}, startedAt: 0, hasNetwork: true }
   const open = async ({ view }: Hosted) => new Sandbox({ cwd: view.home })
   const place = { open, sandboxes, records: sandboxes, home: '/home/user', user: 'user', isMounted: false }
@@ -85,7 +82,6 @@ async function withHosted(test: (hosted: Hosted) => Promise<void>): Promise<void
     await test(hosted)
   } finally {
     await hosted.halt()
-    rmSync(sandboxes, { recursive: true })
   }
 }
 

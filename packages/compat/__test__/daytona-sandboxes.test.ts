@@ -1,7 +1,7 @@
 /** The life of sandboxes, by the official SDK of Daytona. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -17,6 +17,7 @@ import { serveDaytona, serveE2b } from '@nacre/compat'
 import { OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { until } from '../../../__test__/helpers/until.js'
 import { type DaytonaRecord, dueOf, newRecord } from '../lib/daytona/record.js'
@@ -25,12 +26,8 @@ import { directories, type Place, withDaytona, withDaytonaSandbox } from './dayt
 import { request } from './place.js'
 
 async function inVarTmp(test: (place: Place, base: string) => Promise<void>): Promise<void> {
-  const base = mkdtempSync('/var/tmp/nacre-daytona-')
-  try {
-    await withDaytona((place) => test(place, base), { root: path.join(base, 'daytona') })
-  } finally {
-    rmSync(base, { recursive: true })
-  }
+  const base = temporary('nacre-daytona-', '/var/tmp')
+  await withDaytona((place) => test(place, base), { root: path.join(base, 'daytona') })
 }
 
 async function idsOf({ daytona }: Place, query?: ListSandboxesQuery): Promise<string[]> {

@@ -1,9 +1,9 @@
 /** Files of the official SDK. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { FileNotFoundError, FilesystemEventType, FileType, type Sandbox } from 'e2b'
 import { describe, expect, it } from 'vitest'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { until } from '../../../__test__/helpers/until.js'
 import { request, withSandbox } from './place.js'
@@ -269,18 +269,14 @@ describe('signed addresses', () => {
 
 it('a link out of the sandbox shows what programs see, and no other file of this machine', () =>
   withSandbox(async ({ files, commands }) => {
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-compat-secret-'))
-    try {
-      writeFileSync(path.join(directory, 'file'), 'SECRET')
-      await commands.run(`ln -s '${directory}' out; ln -s '${directory}/file' secret`)
-      // The sandbox has a /tmp of its own.
-      expect(await files.exists('out/file')).toBe(false)
-      expect(await rejectionOf(files.read('secret'))).toBeInstanceOf(FileNotFoundError)
-      await files.write('out/new', 'x').catch(() => {})
-      expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('SECRET')
-    } finally {
-      rmSync(directory, { recursive: true })
-    }
+    const directory = temporary('nacre-compat-secret-')
+    writeFileSync(path.join(directory, 'file'), 'SECRET')
+    await commands.run(`ln -s '${directory}' out; ln -s '${directory}/file' secret`)
+    // The sandbox has a /tmp of its own.
+    expect(await files.exists('out/file')).toBe(false)
+    expect(await rejectionOf(files.read('secret'))).toBeInstanceOf(FileNotFoundError)
+    await files.write('out/new', 'x').catch(() => {})
+    expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('SECRET')
   }))
 
 it('refuses what no client of E2B sends', () =>

@@ -1,9 +1,9 @@
 /** scripts/vendor-suites.mjs, with small suites that have the form of E2B's. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 
 const root = path.resolve(__dirname, '../../..')
 const own = (name: string) =>
@@ -25,45 +25,41 @@ function withVendor(
   own: object,
   test: (vendor: Vendor) => void,
 ): void {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-vendor-'))
-  try {
-    const repository = path.join(directory, 'repository')
-    for (const [name, content] of Object.entries(files)) {
-      const file = path.join(repository, name)
-      mkdirSync(path.dirname(file), { recursive: true })
-      writeFileSync(file, content)
-    }
-    const git = (...words: string[]) =>
-      execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.com', ...words], {
-        cwd: repository,
-        encoding: 'utf8',
-      })
-    git('init', '--quiet')
-    git('add', '.')
-    git('commit', '--quiet', '-m', 'tests')
-    const commit = git('rev-parse', 'HEAD').trim()
-    const suites = path.join(directory, 'suites')
-    mkdirSync(suites)
-    const list = path.join(suites, `${suite}.json`)
-    const description = { ...own, repository: `file://${repository}`, commit, expected: [], reasons: {} }
-    writeFileSync(list, JSON.stringify(description))
-    test({
-      describe(changes) {
-        writeFileSync(list, JSON.stringify({ ...JSON.parse(readFileSync(list, 'utf8')), ...changes }))
-      },
-      expected: () => JSON.parse(readFileSync(list, 'utf8')).expected,
-      run(...words) {
-        const script = path.join(root, 'scripts/vendor-suites.mjs')
-        const { status, stdout, stderr } = spawnSync('node', [script, '--suites', suites, ...words], {
-          encoding: 'utf8',
-          env: { ...process.env, TMPDIR: directory },
-        })
-        return { status, output: stdout + stderr }
-      },
-    })
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
+  const directory = temporary('nacre-vendor-')
+  const repository = path.join(directory, 'repository')
+  for (const [name, content] of Object.entries(files)) {
+    const file = path.join(repository, name)
+    mkdirSync(path.dirname(file), { recursive: true })
+    writeFileSync(file, content)
   }
+  const git = (...words: string[]) =>
+    execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.com', ...words], {
+      cwd: repository,
+      encoding: 'utf8',
+    })
+  git('init', '--quiet')
+  git('add', '.')
+  git('commit', '--quiet', '-m', 'tests')
+  const commit = git('rev-parse', 'HEAD').trim()
+  const suites = path.join(directory, 'suites')
+  mkdirSync(suites)
+  const list = path.join(suites, `${suite}.json`)
+  const description = { ...own, repository: `file://${repository}`, commit, expected: [], reasons: {} }
+  writeFileSync(list, JSON.stringify(description))
+  test({
+    describe(changes) {
+      writeFileSync(list, JSON.stringify({ ...JSON.parse(readFileSync(list, 'utf8')), ...changes }))
+    },
+    expected: () => JSON.parse(readFileSync(list, 'utf8')).expected,
+    run(...words) {
+      const script = path.join(root, 'scripts/vendor-suites.mjs')
+      const { status, stdout, stderr } = spawnSync('node', [script, '--suites', suites, ...words], {
+        encoding: 'utf8',
+        env: { ...process.env, TMPDIR: directory },
+      })
+      return { status, output: stdout + stderr }
+    },
+  })
 }
 
 const JAVASCRIPT = `

@@ -1,14 +1,13 @@
 /** The console in the Chromium of the system, on a real server. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import os from 'node:os'
-import path from 'node:path'
 import { record } from '@nacre/console'
 import { serve } from '@nacre/server'
 import { type IsolationRules, Sandbox } from 'nacre'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launchChromium } from '../../../__test__/helpers/chromium.js'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
 
 const TOKEN = 'a-token-for-the-console'
@@ -54,7 +53,7 @@ async function withConsole(test: (place: Place) => Promise<void>, given: Given =
     recordings,
     isolation,
   } = given
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-console-'))
+  const directory = temporary('nacre-console-')
   await using sandbox = new Sandbox({
     env: { NACRE_CONSOLE_TEST: 'yes' },
     ...(isolation && { isolation }),
@@ -80,7 +79,6 @@ async function withConsole(test: (place: Place) => Promise<void>, given: Given =
   } finally {
     await context.close()
     await serving.close()
-    rmSync(directory, { recursive: true, force: true })
   }
 }
 
@@ -314,50 +312,46 @@ describe('the console', () => {
     ))
 
   it('plays recordings, and jumps to a command', async () => {
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-console-'))
-    try {
-      await withConsole(
-        async ({ page, sandbox, problems }) => {
-          const recorder = await record(sandbox, { directory })
-          await sandbox.exec('echo first')
-          await sandbox.exec('sleep 3; echo second')
-          await recorder.close()
-          await shows(page, '#recordings h2', 'Recordings 1')
-          await shows(page, '#recordings .rows', /session\s+default-0001\.cast\.gz.*B\s+\d/s)
-          await page.click('#recordings button[aria-label^="Play session-default"]')
-          await shows(page, 'dialog.player .xterm-rows', /first.*second/s)
-          await shows(page, 'dialog.player', 'Play')
-          await page.selectOption('dialog.player select[aria-label="Speed"]', '8')
-          await page.selectOption('dialog.player select[aria-label="Jump to"]', {
-            label: 'sleep 3; echo second',
-          })
-          await page.click('dialog.player button:text("Pause")')
-          await shows(page, 'dialog.player .xterm-rows', 'first')
-          await page.click('dialog.player button:text("Play")')
-          await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
-          // It goes to a time, and says which.
-          const slider = page.locator('dialog.player input[type=range]')
-          await slider.focus()
-          await page.keyboard.press('Home')
-          await shows(page, 'dialog.player .time', /^0:0\d \/ 0:0\d$/)
-          await page.keyboard.press('End')
-          await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
-          await shows(page, 'dialog.player .time', /^(0:0\d) \/ \1$/)
-          // From its end, it plays once more, with the pauses of at most two seconds.
-          await page.selectOption('dialog.player select[aria-label="Speed"]', '1')
-          const began = Date.now()
-          await page.click('dialog.player button:text("Play")')
-          await page.waitForSelector('dialog.player button:text("Play")')
-          expect(Date.now() - began).toBeGreaterThan(1500)
-          await page.click('dialog.player button:text("Close")')
-          await page.locator('dialog').waitFor({ state: 'detached' })
-          expect(problems).toEqual([])
-        },
-        { recordings: directory },
-      )
-    } finally {
-      rmSync(directory, { recursive: true, force: true })
-    }
+    const directory = temporary('nacre-console-')
+    await withConsole(
+      async ({ page, sandbox, problems }) => {
+        const recorder = await record(sandbox, { directory })
+        await sandbox.exec('echo first')
+        await sandbox.exec('sleep 3; echo second')
+        await recorder.close()
+        await shows(page, '#recordings h2', 'Recordings 1')
+        await shows(page, '#recordings .rows', /session\s+default-0001\.cast\.gz.*B\s+\d/s)
+        await page.click('#recordings button[aria-label^="Play session-default"]')
+        await shows(page, 'dialog.player .xterm-rows', /first.*second/s)
+        await shows(page, 'dialog.player', 'Play')
+        await page.selectOption('dialog.player select[aria-label="Speed"]', '8')
+        await page.selectOption('dialog.player select[aria-label="Jump to"]', {
+          label: 'sleep 3; echo second',
+        })
+        await page.click('dialog.player button:text("Pause")')
+        await shows(page, 'dialog.player .xterm-rows', 'first')
+        await page.click('dialog.player button:text("Play")')
+        await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
+        // It goes to a time, and says which.
+        const slider = page.locator('dialog.player input[type=range]')
+        await slider.focus()
+        await page.keyboard.press('Home')
+        await shows(page, 'dialog.player .time', /^0:0\d \/ 0:0\d$/)
+        await page.keyboard.press('End')
+        await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
+        await shows(page, 'dialog.player .time', /^(0:0\d) \/ \1$/)
+        // From its end, it plays once more, with the pauses of at most two seconds.
+        await page.selectOption('dialog.player select[aria-label="Speed"]', '1')
+        const began = Date.now()
+        await page.click('dialog.player button:text("Play")')
+        await page.waitForSelector('dialog.player button:text("Play")')
+        expect(Date.now() - began).toBeGreaterThan(1500)
+        await page.click('dialog.player button:text("Close")')
+        await page.locator('dialog').waitFor({ state: 'detached' })
+        expect(problems).toEqual([])
+      },
+      { recordings: directory },
+    )
   })
 
   it('puts first what waits for a person, then what has failed, and counts both', () =>

@@ -1,11 +1,11 @@
 /** The server with its commands in a container, of stand-ins for engines that run the server of nacre on this machine. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { describe, expect, it } from 'vitest'
 import { type StandIn, withStandIn } from '../../../__test__/helpers/stand-in-engine.js'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
 import { type Call, callsOf, clientOf, MAIN, start, withBase } from './places.js'
 
@@ -77,21 +77,17 @@ describe('a container', () => {
     }))
 
   it('is recorded until its end, also the output of what still runs', async () => {
-    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-mcp-recordings-'))
-    try {
-      await withContainer(['--record', directory, '--console'], async ({ call }) => {
-        await call('bash', { command: 'echo shown' })
-        const { text } = await call('bash', { command: 'echo begun; exec sleep 1000', yield_after: 1 })
-        expect(text).toContain('begun')
-      })
-      const files = readdirSync(directory)
-      expect(files.every((file) => file.endsWith('.cast.gz'))).toBe(true)
-      const all = files.map((file) => String(gunzipSync(readFileSync(path.join(directory, file))))).join('')
-      expect(all).toMatch(/(?:"|\\r\\n)shown\\r\\n/)
-      expect(all).toContain('begun')
-    } finally {
-      rmSync(directory, { recursive: true, force: true })
-    }
+    const directory = temporary('nacre-mcp-recordings-')
+    await withContainer(['--record', directory, '--console'], async ({ call }) => {
+      await call('bash', { command: 'echo shown' })
+      const { text } = await call('bash', { command: 'echo begun; exec sleep 1000', yield_after: 1 })
+      expect(text).toContain('begun')
+    })
+    const files = readdirSync(directory)
+    expect(files.every((file) => file.endsWith('.cast.gz'))).toBe(true)
+    const all = files.map((file) => String(gunzipSync(readFileSync(path.join(directory, file))))).join('')
+    expect(all).toMatch(/(?:"|\\r\\n)shown\\r\\n/)
+    expect(all).toContain('begun')
   })
 
   it('that is lost is replaced by the next call', () =>

@@ -1,11 +1,8 @@
-/** What the server holds for clients of sandboxd that do not read. */
-import { mkdtempSync, rmSync } from 'node:fs'
-import os from 'node:os'
-import path from 'node:path'
 import { it } from 'vitest'
 import { startHost } from '../../../__test__/helpers/host.js'
 import { collecting } from '../../../__test__/helpers/memory.js'
 import * as proc from '../../../__test__/helpers/proc.js'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { until } from '../../../__test__/helpers/until.js'
 import { Place } from './place.js'
 
@@ -17,7 +14,7 @@ const MOST_MB_EACH = 6
 it('sandboxd holds little memory for clients that do not read', {
   timeout: 120_000,
 }, async () => {
-  const root = mkdtempSync(path.join(os.tmpdir(), 'nacre-memory-'))
+  const root = temporary('nacre-memory-')
   const host = startHost(`
     ${collecting}
     const { serve } = require('@nacre/server')
@@ -67,6 +64,5 @@ it('sandboxd holds little memory for clients that do not read', {
   } finally {
     for (const place of places) place.close()
     host.child.kill('SIGKILL')
-    rmSync(root, { recursive: true })
   }
 })

@@ -1,13 +1,13 @@
 /** `serve` with sandboxd: its options, its listeners, its end. */
-import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import os from 'node:os'
 import path from 'node:path'
 import { type SandboxdOptions, serve } from '@nacre/server'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../../../__test__/helpers/host.js'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 import { begun, ended } from './ended.js'
 import { Place, statusName, withSandboxd } from './place.js'
 
@@ -183,7 +183,7 @@ describe('nacre serve --sandboxd', () => {
   }
 
   it('prints its addresses, and SIGTERM ends it with all programs', async () => {
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-sandboxd-'))
+    const base = temporary('nacre-sandboxd-')
     const flags = ['--grpc-port', '0', '--rest-port', '0', '--root', `${base}/root`]
     const host = nacre('serve', '--port', '0', '--sandboxd', ...flags)
     try {
@@ -211,7 +211,6 @@ describe('nacre serve --sandboxd', () => {
       place.close()
     } finally {
       host.child.kill('SIGKILL')
-      rmSync(base, { recursive: true })
     }
   })
 

@@ -3,40 +3,36 @@
  * prints what the comments behind its commands say. `...` in a comment stands for anything on that line.
  */
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import os from 'node:os'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { withServer } from '../../../__test__/helpers/http.js'
 import { findSteps, outputsOf, pattern, readPage, scriptOf } from '../../../__test__/helpers/markdown.js'
+import { temporary } from '../../../__test__/helpers/temporary.js'
 
 describe('the examples of docs/http.md', () => {
   const steps = findSteps(readPage('docs/http.md'))
 
   it('run against a server, and print what the page shows', async () => {
     expect(steps.length).toBeGreaterThan(10)
-    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-examples-'))
-    try {
-      await withServer(
-        async ({ serving }) => {
-          writeFileSync(path.join(base, 'token'), 'a-token-for-tests\n')
-          const { stdout, stderr } = await promisify(execFile)(
-            'bash',
-            ['--norc', '-euc', scriptOf(steps).replaceAll(':4747', `:${serving.port}`)],
-            { cwd: base },
-          )
-          expect(stderr).toBe('')
-          const outputs = outputsOf(stdout)
-          for (const [index, { code, prints }] of steps.entries())
-            expect(outputs[index], code).toMatch(pattern(prints))
-        },
-        { token: 'a-token-for-tests' },
-        { options: { jobsRoot: path.join(base, 'jobs') } },
-      )
-    } finally {
-      rmSync(base, { recursive: true })
-    }
+    const base = temporary('nacre-examples-')
+    await withServer(
+      async ({ serving }) => {
+        writeFileSync(path.join(base, 'token'), 'a-token-for-tests\n')
+        const { stdout, stderr } = await promisify(execFile)(
+          'bash',
+          ['--norc', '-euc', scriptOf(steps).replaceAll(':4747', `:${serving.port}`)],
+          { cwd: base },
+        )
+        expect(stderr).toBe('')
+        const outputs = outputsOf(stdout)
+        for (const [index, { code, prints }] of steps.entries())
+          expect(outputs[index], code).toMatch(pattern(prints))
+      },
+      { token: 'a-token-for-tests' },
+      { options: { jobsRoot: path.join(base, 'jobs') } },
+    )
   })
 
   it('use the token and the media type that the server wants', () => {
