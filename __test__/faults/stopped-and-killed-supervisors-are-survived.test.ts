@@ -1,8 +1,9 @@
 /** A supervisor that is stopped, or killed in the very moment of the end. */
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import type { Sandbox, Session } from 'nacre'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
@@ -195,3 +196,32 @@ for (const mode of modes) {
       }
     }))
 }
+
+// Its shell would continue it, but does not yet run.
+it.each(modes)(
+  'a supervisor that is stopped while its shell starts ends with its host, $name',
+  async ({ env }) => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-shell-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    const shell = path.join(directory, 'bash')
+    writeFileSync(shell, '#!/bin/sh\nexec sleep 600\n', { mode: 0o755 })
+    const program = `
+    const sandbox = new Sandbox({ cwd: '/', shell: ${JSON.stringify(shell)} })
+    sandbox.exec('true').catch(() => {})
+    setInterval(() => {}, 1000)
+  `
+    const host = startHost(program, [], env)
+    const supervisor = await until(
+      () => {
+        const below = proc.descendants(host.pid)
+        return below.find(({ parent }) => below.some(({ pid }) => pid === parent))?.parent
+      },
+      () => `no shell: ${host.output()}`,
+    )
+    proc.signal(supervisor, 'SIGSTOP')
+    await proc.untilStopped(supervisor)
+    proc.kill(host.pid)
+    await host.ended()
+    await expectGone(host.tag)
+  },
+)

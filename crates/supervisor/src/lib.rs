@@ -83,6 +83,8 @@ pub fn main() {
             workspace::run(host);
         }
     }
+    // If something has stopped this process, the end of the host continues it: it cannot see that end by itself.
+    let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT);
     let received = message::receive::<Setup>(std::io::stdin().as_fd());
     let Some((setup, _)) = received.ok().flatten().filter(|_| words.is_empty()) else {
         eprintln!("nacre-supervisor: this program is started by nacre, not by hand.");

@@ -209,6 +209,13 @@ impl ProcessTable {
             return false;
         }
         let group = self.groups.as_ref().and_then(|groups| groups.named(group));
+        if let (None, Some(groups)) = (&group, &self.groups) {
+            // The shell may have left their group after the fork.
+            let shells = groups.foreground();
+            if !shells.members().is_ok_and(|members| members.contains(&pid)) {
+                let _ = shells.add(pid);
+            }
+        }
         if let Some(old) = self.standby.replace(Standby { pid, group }) {
             let _ = signal::send_to_child(old.pid, libc::SIGKILL);
             self.retired.push(old.pid);
