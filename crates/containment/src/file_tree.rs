@@ -246,7 +246,7 @@ fn enter_forced(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let path = match openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV) {
         // A filter refuses the call.
-        Err(Errno::NOSYS) => openat(directory, name, flags, Mode::empty())?,
+        Err(Errno::NOSYS | Errno::PERM) => openat(directory, name, flags, Mode::empty())?,
         path => path?,
     };
     let path = format!("/proc/self/fd/{}", path.as_raw_fd());
@@ -254,7 +254,8 @@ fn enter_forced(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd> {
     openat(directory, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Copies the content of a file of this size to an empty one. Holes stay holes.
+/// Copies the content of a file of this size to an empty one. Holes stay holes. Of a file that grows meanwhile, it copies no
+/// more than that; one without a size, as in /proc, is read to its end.
 ///
 /// # Errors
 /// Those of the system calls, and of the check.
@@ -262,7 +263,14 @@ pub fn copy_content(from: &File, mut to: &File, size: u64, check: Check<'_>) -> 
     let mut at = 0;
     loop {
         check()?;
-        let Some((start, length)) = next_data(from, at, size)? else {
+        if size > 0 && at >= size {
+            return Ok(());
+        }
+        let within = |(start, length): (u64, u64)| match size {
+            0 => Some((start, length)),
+            _ => size.checked_sub(start).filter(|rest| *rest > 0).map(|rest| (start, length.min(rest))),
+        };
+        let Some((start, length)) = next_data(from, at, size)?.and_then(within) else {
             // It may have become shorter meanwhile.
             let end = seek(from, SeekFrom::End(0))?.min(size);
             return ftruncate(to, end);
@@ -328,6 +336,18 @@ mod tests {
         cursor.enter(b"moved").unwrap();
         fs::remove_dir_all(path("tree/moved")).unwrap();
         assert_eq!(names(&cursor), [""; 0]);
+    }
+
+    #[test]
+    fn a_copy_is_no_longer_than_its_source_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::write(at("source"), vec![b'x'; 10_000]).unwrap();
+        for (size, copied) in [(4_000, 4_000), (10_000, 10_000), (20_000, 10_000), (0, 10_000)] {
+            let (from, to) = (File::open(at("source")).unwrap(), File::create(at("copy")).unwrap());
+            copy_content(&from, &to, size, &|| Ok(())).unwrap();
+            assert_eq!(fs::read(at("copy")).unwrap(), vec![b'x'; copied]);
+        }
     }
 
     #[test]

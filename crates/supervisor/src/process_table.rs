@@ -109,6 +109,10 @@ impl ProcessTable {
     /// Starts a files helper. Under a failed confinement there is none: the socket closes.
     pub fn start_helper(&mut self, socket: OwnedFd, setup: &Setup, setting: &Setting) {
         self.enclosure.restore(self.groups.as_mut(), setup.user.as_ref(), setting);
+        if self.groups.is_none() {
+            // The last one may be that of a process, whose kill would end the helper.
+            let _ = descent_mark::give(self.own, descent_mark::fresh(self.own));
+        }
         if let Ok(confined) = self.enclosure.confined() {
             self.helpers.start(socket, &Standing { confined, ..Standing::of(setup) });
         }

@@ -131,11 +131,13 @@ pub fn is_torn(store: &OwnedFd) -> Result<bool> {
             let mut id = Vec::new();
             let read = File::from(file?).take(MAX_BOOT_ID_BYTES).read_to_end(&mut id);
             read.map_err(|error| errno_of(&error))?;
-            Ok(id != boot()?.as_bytes())
+            Ok(id.trim_ascii() != boot()?.as_bytes())
         }
     }
 }
 
+/// A system that does not tell its boots apart cannot say that layers are whole.
 fn boot() -> Result<&'static str> {
-    boot_id().map_err(|error| errno_of(&error))
+    let id = boot_id().map_err(|error| errno_of(&error))?;
+    if id.is_empty() { Err(Errno::OPNOTSUPP) } else { Ok(id) }
 }
