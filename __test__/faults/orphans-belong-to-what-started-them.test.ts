@@ -59,6 +59,10 @@ describe.each(all)('$name', (mode) => {
     withSandboxIn(mode, async ({ sandbox, directory }) => {
       const [nap, other] = [proc.uniqueSleep(), proc.uniqueSleep()]
       const supervisor = Number((await sandbox.exec(`echo $PPID; setsid -f ${other} ${quiet}`)).stdout)
+      await until(
+        () => isOrphan(other, supervisor) || undefined,
+        () => `${other} is no orphan`,
+      )
       const process = await sandbox.startProcess(`${form(nap)} ${quiet} & wait; exec sleep 600`)
       writeFileSync(path.join(directory, 'go'), '')
       await until(
