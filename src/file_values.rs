@@ -1,16 +1,16 @@
 //! Conversions of files and changes to JavaScript.
 
 use crate::types::{NativeFile, NativeFileChange};
+use nacre_containment::lock::Lock;
 use nacre_core::files::{FileChange, Kind, Placed, Seen};
 use napi::bindgen_prelude::Buffer;
-use std::sync::{Mutex, PoisonError};
 
 /// Maximum files of a list in one event: a longer list would stall the event loop.
 pub const LIST_BATCH: usize = 500;
 
 /// The next files of a list, few enough not to stall the event loop.
-pub fn batch(rest: &Mutex<std::vec::IntoIter<Placed>>) -> Vec<NativeFile> {
-    rest.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(LIST_BATCH).map(file).collect()
+pub fn batch(rest: &Lock<std::vec::IntoIter<Placed>>) -> Vec<NativeFile> {
+    rest.lock().by_ref().take(LIST_BATCH).map(file).collect()
 }
 
 /// Converts a file.

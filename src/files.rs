@@ -8,13 +8,14 @@ use crate::settle::Pending;
 use crate::types::{
     NativeFile, NativeFileAction, NativeFileChange, NativeFileList, NativeFileRead, NativeFileWrite, NativeOpenFile,
 };
+use nacre_containment::lock::Lock;
 use nacre_core::error::{Code, Error};
 use nacre_core::files::{Access, Attributes, FileCall, Writer};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 #[napi]
 impl NativeSandbox {
@@ -75,7 +76,7 @@ impl NativeSandbox {
             (&session_id, root, path),
             move |access, path| async move { access.list(path, depth, most as usize).await },
             |found, open| {
-                let rest = Mutex::new(found?.into_iter());
+                let rest = Lock::new(found?.into_iter());
                 let files = batch(&rest);
                 let handle = (files.len() == LIST_BATCH).then(|| open.add(Open::List(Arc::new(rest))));
                 Some(NativeFileList { files, handle })

@@ -3,11 +3,12 @@
 use crate::emitter::{self, Emitter};
 use crate::piece::Piece;
 use crate::types::NativeEvent;
+use nacre_containment::lock::Lock;
 use nacre_core::error::Error;
 use nacre_core::exec::{InputWriter, Outcome, OutputStream, Sink};
 use nacre_core::process::Process;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use tokio::sync::Semaphore;
 use tokio::sync::oneshot;
 
@@ -29,34 +30,30 @@ pub struct Call {
 
 /// All pending commands of a sandbox, by request id.
 #[derive(Default)]
-pub struct Calls(Mutex<HashMap<u32, Call>>);
+pub struct Calls(Lock<HashMap<u32, Call>>);
 
 impl Calls {
     /// Locks the table.
     pub fn lock(&self) -> MutexGuard<'_, HashMap<u32, Call>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
 /// Calls that only wait and can be abandoned.
 #[derive(Default)]
-pub struct Waits(Mutex<HashMap<u32, oneshot::Sender<()>>>);
+pub struct Waits(Lock<HashMap<u32, oneshot::Sender<()>>>);
 
 impl Waits {
     /// Registers a call before it returns: from then on it can be abandoned.
     pub fn open(self: &Arc<Self>, id: u32) -> Wait {
         let (give_up, given_up) = oneshot::channel();
-        self.lock().insert(id, give_up);
+        self.0.lock().insert(id, give_up);
         Wait { waits: Arc::clone(self), id, given_up }
     }
 
     /// Abandons a call.
     pub fn abandon(&self, id: u32) {
-        self.lock().remove(&id);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, oneshot::Sender<()>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().remove(&id);
     }
 }
 

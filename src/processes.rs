@@ -1,7 +1,7 @@
 //! The native class's methods for background processes.
 
 use crate::process;
-use crate::sandbox::{NativeSandbox, chunk};
+use crate::sandbox::NativeSandbox;
 use crate::settle::{Pending, Settle};
 use crate::types::{
     NativeConditions, NativeFirst, NativeKilledBy, NativeLineQuery, NativeLog, NativeLogLines, NativeProcess,
@@ -20,11 +20,11 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<Pending<NativeProcess>> {
         runtime::handle()?;
-        let settle = Settle::new(id, &self.emitter);
+        let (settle, pending) = Settle::new(id, &self.emitter);
         self.sandbox.start_process(&request.session_id.clone(), process::new_process(request), move |started| {
             settle.answer(started.and_then(|started| process::begun(&started)));
         });
-        Ok(Pending::new())
+        Ok(pending)
     }
 
     /// All known processes, in the order of their starts. A process is known until it is cleaned up.
@@ -170,10 +170,13 @@ impl NativeSandbox {
             _ => error,
         });
         match found.and_then(|found| if found.takes_input() { Ok(found) } else { Err(closed()) }) {
-            Ok(found) => found.write(chunk(&self.emitter, id, &data)),
-            Err(error) => return Ok(self.refuse(id, error)),
+            Ok(found) => {
+                let (chunk, pending) = self.chunk(id, &data);
+                found.write(chunk);
+                Ok(pending)
+            }
+            Err(error) => Ok(self.refuse(id, error)),
         }
-        Ok(Pending::new())
     }
 
     /// Closes standard input.

@@ -13,7 +13,6 @@ use crate::types::{
     NativeRunning, NativeSession, NativeStats, NativeWorkspaceConfig,
 };
 use crate::user;
-use crate::value::Value;
 use crate::variables::zip;
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
@@ -208,11 +207,11 @@ impl NativeSandbox {
             let error = Error::not_detached("it has already ended: its result has all of its output");
             return Ok(self.refuse(id, error));
         };
-        let settle = Settle::new(id, &self.emitter);
+        let (settle, pending) = Settle::new(id, &self.emitter);
         self.sandbox.detach(&session, u64::from(exec_id), process, ends_call, move |detached| {
             settle.answer(detached.and_then(|detached| process::begun(&detached)));
         });
-        Ok(Pending::new())
+        Ok(pending)
     }
 
     /// Returns permits, one per consumed `output` event; the engine sends at most 16 events without.
@@ -231,8 +230,9 @@ impl NativeSandbox {
             let closed = Error::new(Code::InputClosed, "the command has ended, or its input is closed; run it again");
             return self.refuse(write_id, closed);
         };
-        input.send(chunk(&self.emitter, write_id, &data));
-        Pending::new()
+        let (chunk, pending) = self.chunk(write_id, &data);
+        input.send(chunk);
+        pending
     }
 
     /// Closes standard input.
@@ -348,15 +348,23 @@ impl NativeSandbox {
         id: u32,
         work: impl Future<Output = std::result::Result<T, Error>> + Send + 'static,
     ) -> Result<Pending<T>> {
-        let settle = Settle::new(id, &self.emitter);
+        let (settle, pending) = Settle::new(id, &self.emitter);
         runtime::spawn(async move { settle.answer(work.await) })?;
-        Ok(Pending::new())
+        Ok(pending)
     }
 
     /// Answers a call with an error.
-    pub(crate) fn refuse<T>(&self, id: u32, error: Error) -> Pending<T> {
-        self.emitter.settle(id, Err(error));
-        Pending::new()
+    pub(crate) fn refuse<T: ToNapiValue + Send + 'static>(&self, id: u32, error: Error) -> Pending<T> {
+        let (settle, pending) = Settle::new(id, &self.emitter);
+        settle.answer(Err(error));
+        pending
+    }
+
+    /// A piece of input that settles its call once it is taken. If nothing receives it, dropping it settles the call.
+    pub(crate) fn chunk(&self, id: u32, data: &Uint8Array) -> (Chunk, Pending<()>) {
+        let (settle, pending) = Settle::new(id, &self.emitter);
+        let taken = Taken(Some(settle));
+        (Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) }, pending)
     }
 }
 
@@ -366,21 +374,13 @@ impl Drop for NativeSandbox {
     }
 }
 
-/// A piece of input that settles its call once it is taken. If nothing receives it, dropping it settles the call.
-pub(crate) fn chunk(emitter: &Arc<Emitter>, id: u32, data: &Uint8Array) -> Chunk {
-    let emitter = Arc::clone(emitter);
-    let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(Value::new(()))))));
-    Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) }
-}
-
-/// Calls its function exactly once, at the latest when it is dropped, so a chunk that was never written is settled
-/// too.
-struct Taken(Option<Box<dyn FnOnce() + Send>>);
+/// Settles a call when it is dropped, so a chunk that was never written is settled, too.
+struct Taken(Option<Settle<()>>);
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        if let Some(tell) = self.0.take() {
-            tell();
+        if let Some(settle) = self.0.take() {
+            settle.answer(Ok(()));
         }
     }
 }

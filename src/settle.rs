@@ -11,13 +11,6 @@ use std::sync::Arc;
 /// What a method returns whose call ends later: the `value` of its `done` event is a `T`. JavaScript sees `undefined`.
 pub struct Pending<T>(PhantomData<fn() -> T>);
 
-impl<T> Pending<T> {
-    /// The call is being worked on.
-    pub fn new() -> Self {
-        Self(PhantomData)
-    }
-}
-
 impl<T> ToNapiValue for Pending<T> {
     unsafe fn to_napi_value(env: sys::napi_env, _: Self) -> Result<sys::napi_value> {
         // SAFETY: the caller passes the environment of this thread.
@@ -34,9 +27,10 @@ pub struct Settle<T> {
 }
 
 impl<T: ToNapiValue + Send + 'static> Settle<T> {
-    /// Takes on a call.
-    pub fn new(id: u32, emitter: &Arc<Emitter>) -> Self {
-        Self { id, emitter: Arc::clone(emitter), open: true, answer: PhantomData }
+    /// Takes on a call. Its method returns the second.
+    pub fn new(id: u32, emitter: &Arc<Emitter>) -> (Self, Pending<T>) {
+        let settle = Self { id, emitter: Arc::clone(emitter), open: true, answer: PhantomData };
+        (settle, Pending(PhantomData))
     }
 
     /// Sends the last event.

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { itInEveryMode, type Mode, modes, plain, withoutPidfds, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const quiet = '> /dev/null 2>&1'
 const waits = 'until [ -e go ]; do sleep 0.01; done'
@@ -41,10 +41,7 @@ describe.each(all)('$name', (mode) => {
         const running = rejectionOf(session.exec(present, { signal: controller.signal }))
         await proc.untilRuns(present)
         writeFileSync(path.join(directory, 'go'), '')
-        await until(
-          () => isOrphan(nap, supervisor) || undefined,
-          () => `${nap} is no orphan`,
-        )
+        await holds(() => isOrphan(nap, supervisor))
         controller.abort()
         expect(await running).toMatchObject({ name: 'AbortError' })
         expect([isOrphan(nap, supervisor), proc.runs(present)], by).toEqual([true, false])
@@ -59,16 +56,10 @@ describe.each(all)('$name', (mode) => {
     withSandboxIn(mode, async ({ sandbox, directory }) => {
       const [nap, other] = [proc.uniqueSleep(), proc.uniqueSleep()]
       const supervisor = Number((await sandbox.exec(`echo $PPID; setsid -f ${other} ${quiet}`)).stdout)
-      await until(
-        () => isOrphan(other, supervisor) || undefined,
-        () => `${other} is no orphan`,
-      )
+      await holds(() => isOrphan(other, supervisor))
       const process = await sandbox.startProcess(`${form(nap)} ${quiet} & wait; exec sleep 600`)
       writeFileSync(path.join(directory, 'go'), '')
-      await until(
-        () => isOrphan(nap, supervisor) || undefined,
-        () => `${nap} is no orphan`,
-      )
+      await holds(() => isOrphan(nap, supervisor))
       await process.kill()
       expect([proc.runs(nap), isOrphan(other, supervisor)]).toEqual([false, true])
     }),

@@ -73,7 +73,11 @@ const statuses = Object.entries(CODES).map(([code, [status]]) => [code, status])
 
 /** The status of every code for HTTP. */
 export const HTTP_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
-  ...{ ABORT_ERR: 503, INVALID_COMMAND: 400, INVALID_ID: 400, INVALID_OPTION: 400, STREAM_LOCKED: 400 },
+  ABORT_ERR: 503,
+  INVALID_COMMAND: 400,
+  INVALID_ID: 400,
+  INVALID_OPTION: 400,
+  STREAM_LOCKED: 400,
   ...(Object.fromEntries(statuses) as Record<SandboxErrorCode, number>),
 }
 

@@ -12,15 +12,15 @@ export interface FailureText {
   message: string
 }
 
-/** What is told of a result. */
-interface Told {
+/** The members of a result that the message uses. */
+interface FailedRun {
   command: string
   duration: number
   stderr: string | Uint8Array
 }
 
 /** `what` is what happened, like `ended with exit code 2`. */
-export function failureText(result: Told, what: string): FailureText {
+export function failureText(result: FailedRun, what: string): FailureText {
   const { command, duration, stderr } = result
   const shortMessage = `\`${shownCommand(command)}\` ${what} after ${durationText(duration)}`
   const tail = lastLines(stderr)

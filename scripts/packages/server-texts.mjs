@@ -9,9 +9,11 @@ import { readTables } from '../texts.mjs'
 /** Writes `texts.ts` of @nacre/server, unless it is newer than what it is made of. Needs `dist/`. */
 export async function serverTexts(root) {
   const file = path.join(root, 'packages/server/lib/texts.ts')
-  const calls = path.join(root, 'lib/calls')
-  const sources = readdirSync(calls).map((name) => path.join(calls, name))
-  const changed = Math.max(...[...sources, import.meta.filename].map((source) => statSync(source).mtimeMs))
+  const sources = ['lib/calls', 'lib/protocol', 'lib/schema'].flatMap((folder) =>
+    readdirSync(path.join(root, folder)).map((name) => path.join(root, folder, name)),
+  )
+  sources.push(import.meta.filename, path.join(root, 'scripts/texts.mjs'))
+  const changed = Math.max(...sources.map((source) => statSync(source).mtimeMs))
   if (existsSync(file) && statSync(file).mtimeMs > changed) return
   const imported = (module) => import(pathToFileURL(path.join(root, 'dist', module)).href)
   const [{ calls: all }, { sendable }] = await Promise.all([

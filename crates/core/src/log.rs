@@ -12,7 +12,7 @@ use nacre_containment::lock::Lock;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, Once};
+use std::sync::{Arc, Once};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_subscriber::filter::Targets;
@@ -47,10 +47,6 @@ type Write = dyn Fn(Level, String) + Send + Sync;
 
 static LOGGERS: Lock<Option<HashMap<u64, Arc<Write>>>> = Lock::new(None);
 
-fn loggers() -> MutexGuard<'static, Option<HashMap<u64, Arc<Write>>>> {
-    LOGGERS.lock()
-}
-
 /// A sandbox's logger. Cheap to clone; the default logger receives nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Log(Option<Arc<Registration>>);
@@ -60,7 +56,7 @@ struct Registration(u64);
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        if let Some(loggers) = loggers().as_mut() {
+        if let Some(loggers) = LOGGERS.lock().as_mut() {
             loggers.remove(&self.0);
         }
     }
@@ -71,7 +67,7 @@ impl Log {
     pub fn new(write: impl Fn(Level, String) + Send + Sync + 'static) -> Self {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let id = IDS.fetch_add(1, Ordering::Relaxed);
-        loggers().get_or_insert_default().insert(id, Arc::new(write));
+        LOGGERS.lock().get_or_insert_default().insert(id, Arc::new(write));
         Self(Some(Arc::new(Registration(id))))
     }
 
@@ -124,7 +120,7 @@ impl<S: Subscriber> Layer<S> for Forward {
     fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut line = LogLine::default();
         event.record(&mut line);
-        let write = loggers().as_ref().and_then(|loggers| loggers.get(&line.log).cloned());
+        let write = LOGGERS.lock().as_ref().and_then(|loggers| loggers.get(&line.log).cloned());
         if let Some(write) = write {
             let level = match *event.metadata().level() {
                 tracing::Level::ERROR => Level::Error,
@@ -208,6 +204,6 @@ mod tests {
         assert_eq!(lines.try_iter().collect::<Vec<_>>(), [(Level::Warn, "the shell died session=s1".to_string())]);
         let id = log.id();
         drop(log);
-        assert!(!loggers().as_ref().unwrap().contains_key(&id));
+        assert!(!LOGGERS.lock().as_ref().unwrap().contains_key(&id));
     }
 }

@@ -5,8 +5,8 @@ use crate::error::{Code, Error};
 use crate::exec::By;
 use nacre_containment::lock::Lock;
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 /// How long an ended process with `auto_cleanup` is kept.
@@ -33,7 +33,7 @@ impl Registry {
     /// # Errors
     /// `PROCESS_ALREADY_EXISTS`.
     pub fn add(&self, process: Arc<Process>) -> Result<(), Error> {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         tidy(&mut all, SystemTime::now());
         if all.iter().any(|other| other.id == process.id) {
             let message = format!("process '{}' already exists; choose another id", process.id);
@@ -60,14 +60,14 @@ impl Registry {
 
     /// Lists all processes.
     pub fn all(&self) -> Vec<Arc<Process>> {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         tidy(&mut all, SystemTime::now());
         all.iter().cloned().collect()
     }
 
     /// Finds the present process with this id.
     pub fn find(&self, id: &str) -> Option<Arc<Process>> {
-        self.lock().iter().find(|process| process.id == id).cloned()
+        self.all.lock().iter().find(|process| process.id == id).cloned()
     }
 
     /// Finds a process by its number. After it was forgotten, another process can have its id, which is for messages.
@@ -75,7 +75,7 @@ impl Registry {
     /// # Errors
     /// `PROCESS_NOT_FOUND`; `SANDBOX_DESTROYED` after [`Registry::clear`].
     pub fn get(&self, number: u64, id: &str) -> Result<Arc<Process>, Error> {
-        let found = self.lock().iter().find(|process| process.number == number).cloned();
+        let found = self.all.lock().iter().find(|process| process.number == number).cloned();
         found.or_else(|| self.commands.lock().get(&number).cloned()).ok_or_else(|| {
             match self.over.load(Ordering::Relaxed) {
                 true => Error::sandbox_destroyed(),
@@ -89,24 +89,29 @@ impl Registry {
 
     /// The ids of the processes that have not ended, the oldest first.
     pub fn living(&self) -> Vec<String> {
-        self.lock().iter().filter(|process| process.life().end.is_none()).map(|process| process.id.clone()).collect()
+        self.all
+            .lock()
+            .iter()
+            .filter(|process| process.life().end.is_none())
+            .map(|process| process.id.clone())
+            .collect()
     }
 
     /// Records that one session, or every session, is being ended, as the reason for the end of its processes.
     pub fn end_with(&self, session: Option<&str>) {
-        let all = self.lock();
+        let all = self.all.lock();
         let with_it = |process: &&Arc<Process>| session.is_none_or(|id| process.session.id() == id);
         all.iter().filter(with_it).for_each(|process| process.doom(By::Session.into(), libc::SIGTERM));
     }
 
     /// Forgets a process in any state.
     pub fn remove(&self, process: &Arc<Process>) {
-        self.lock().retain(|other| !Arc::ptr_eq(other, process));
+        self.all.lock().retain(|other| !Arc::ptr_eq(other, process));
     }
 
     /// Forgets the processes with these ids that have ended. Returns how many.
     pub fn forget(&self, ids: &HashSet<String>) -> usize {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         let before = all.len();
         all.retain(|process| process.life().end.is_none() || !ids.contains(&process.id));
         before - all.len()
@@ -114,14 +119,10 @@ impl Registry {
 
     /// Forgets all processes: the sandbox was destroyed.
     pub fn clear(&self) {
-        let mut all = self.lock();
+        let mut all = self.all.lock();
         self.over.store(true, Ordering::Relaxed);
         all.clear();
         self.commands.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Process>>> {
-        self.all.lock()
     }
 }
 

@@ -16,13 +16,14 @@ use crate::error::{Code, Error};
 use crate::process::listeners::{Kernel, Listener, listeners, listeners_here};
 use crate::process::ports::{network_of, owned};
 use crate::supervisor::PidHold;
+use nacre_containment::lock::Lock;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_protocol::files::Socket;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::sync::Semaphore;
@@ -61,7 +62,7 @@ pub struct Network {
 pub(super) struct Looks {
     turns: Semaphore,
     /// In the session's network namespace.
-    kernel: Option<Mutex<Kernel>>,
+    kernel: Option<Lock<Kernel>>,
 }
 
 impl Default for Looks {
@@ -72,7 +73,7 @@ impl Default for Looks {
 
 impl Looks {
     pub(super) fn new(kernel: Option<Kernel>) -> Self {
-        Self { turns: Semaphore::new(MAX_LOOKS), kernel: kernel.map(Mutex::new) }
+        Self { turns: Semaphore::new(MAX_LOOKS), kernel: kernel.map(Lock::new) }
     }
 }
 
@@ -177,7 +178,7 @@ impl Network {
             return Ok(listeners_here());
         }
         if let Some(kernel) = &self.looks.kernel
-            && let Ok(found) = kernel.lock().unwrap_or_else(PoisonError::into_inner).listeners()
+            && let Ok(found) = kernel.lock().listeners()
         {
             return Ok(found);
         }

@@ -4,7 +4,8 @@ mod detached;
 mod machine;
 mod perform;
 
-pub(super) use machine::Key;
+use machine::Key;
+pub(super) use nacre_containment::lock::Lock;
 
 use super::stdin::StdinEnd;
 use crate::error::Error;
@@ -22,7 +23,7 @@ use nacre_protocol::supervisor::Order;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 /// The background processes of a session.
@@ -33,7 +34,7 @@ pub(super) struct Background {
     /// Receive the ends of running processes.
     living: HashMap<Key, oneshot::Sender<Status>>,
     /// Those of the last [`Lost`], while it is kept.
-    lost: Weak<Mutex<Vec<oneshot::Sender<Status>>>>,
+    lost: Weak<Lock<Vec<oneshot::Sender<Status>>>>,
     /// Receive the outcome of kills, by the number of the order.
     kills: HashMap<u64, oneshot::Sender<bool>>,
     kill_orders: u64,
@@ -65,7 +66,7 @@ impl Background {
 
     /// The receivers of the processes that have just lost their supervisor.
     fn lose_living(&mut self) -> Lost {
-        let ends = Arc::new(Mutex::new(std::mem::take(&mut self.living).into_values().collect()));
+        let ends = Arc::new(Lock::new(std::mem::take(&mut self.living).into_values().collect()));
         self.lost = Arc::downgrade(&ends);
         Lost { _ends: ends }
     }
@@ -75,7 +76,7 @@ impl Background {
         let Some(ended) = self.living.remove(&key) else { return };
         match (status, self.lost.upgrade()) {
             (Some(status), _) => drop(ended.send(status)),
-            (None, Some(lost)) => lost.lock().unwrap_or_else(PoisonError::into_inner).push(ended),
+            (None, Some(lost)) => lost.lock().push(ended),
             // The receiver learns that nothing comes.
             (None, None) => drop(ended),
         }
@@ -86,7 +87,7 @@ impl Background {
 /// they are dead.
 #[must_use = "the processes count as ended when this is dropped"]
 pub(super) struct Lost {
-    _ends: Arc<Mutex<Vec<oneshot::Sender<Status>>>>,
+    _ends: Arc<Lock<Vec<oneshot::Sender<Status>>>>,
 }
 
 /// What a start has so far.
