@@ -82,8 +82,6 @@ export function navigation(api) {
         },
         ...page('Errors', 'errors'),
         ...page('HTTP API', 'http'),
-        ...page('HTTP routes', 'http-routes'),
-        ...page('HTTP routes of files', 'http-files'),
         ...page('HTTP schemas', 'reference/http'),
         ...page('Command line', 'reference/cli'),
         ...page('Benchmark', 'reference/benchmark'),
@@ -108,6 +106,7 @@ export function navigation(api) {
       text: 'Help',
       items: [
         ...page('Troubleshooting', 'troubleshooting'),
+        ...page('Problems of agents', 'problems'),
         ...page('Comparison', 'comparison'),
         ...page('Migration from a FIFO engine', 'migrate'),
         ...page('FAQ', 'faq'),
