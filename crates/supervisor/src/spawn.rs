@@ -173,7 +173,7 @@ impl Plan<'_> {
             .collect();
         let environment = pointers(&environment);
         let directory = c_string(self.cwd.as_os_str().as_bytes());
-        let group = self.group.map(|group| File::open(group.path()));
+        let group = self.group.map(Group::open);
         let group = group.transpose().map_err(|error| Failure::new(StartStep::Group, &error))?;
         let group = group.map(aside).transpose().map_err(prepare)?;
         let (report_read, report) = pipe().and_then(|(read, write)| Ok((read, aside(write)?))).map_err(prepare)?;
