@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// One control group, named by its directory. Dropping it removes nothing; see [`Group::remove`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -301,6 +301,12 @@ const OWN: &str = "nacre-";
 /// A new group is held, or has a process, much sooner.
 const OLD: Duration = Duration::from_secs(10);
 
+/// How long a killed process may take to leave its group.
+const EMPTYING: Duration = Duration::from_millis(500);
+
+/// The time between two looks at that.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// Removes empty groups whose owners were killed: a host and its supervisors may die together, with their pid
 /// namespace. An owner whose group may be empty holds it ([`Group::hold`]), also in other pid namespaces.
 fn clear_leftovers(directory: &Path) {
@@ -309,6 +315,21 @@ fn clear_leftovers(directory: &Path) {
         let is_old = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD));
         if let (true, Ok(Some(_lock))) = (is_old, group.hold()) {
             let _ = group.remove();
+        }
+    }
+}
+
+/// Kills what programs that have ended have left in their groups, and removes the groups, however young they are. A part of
+/// a group's name is that of its program. A supervisor that lives on holds its group, and removes it.
+pub fn end_leftovers(is_ended: impl Fn(&str) -> bool) {
+    let own = own_directory();
+    for directory in own.iter().flat_map(|own| [Some(&**own), above(own)]).flatten() {
+        for (_, group) in own_groups(directory).filter(|(name, _)| name.split('-').any(&is_ended)) {
+            let give_up = Instant::now() + EMPTYING;
+            let end = || group.hold().ok().flatten().and_then(|_lock| group.kill().and_then(|()| group.remove()).ok());
+            while end().is_none() && group.path().exists() && Instant::now() < give_up {
+                std::thread::sleep(LOOK);
+            }
         }
     }
 }
@@ -340,7 +361,6 @@ fn is_cgroup2(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     #[test]
     fn finds_the_directory_in_pure_hybrid_and_namespaced_layouts() {
