@@ -269,16 +269,15 @@ impl Session {
         while self.enclosure.awaits_masks() {
             match timeout_at(give_up, self.supervision.report()).await {
                 Ok(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
-                Ok(None) => {
-                    self.await_shells_end().await;
-                    self.supervisor_gone();
-                    // No program runs any more.
-                    break;
-                }
-                Err(_) if is_killed => break,
-                Err(_) => {
+                Err(_) if !is_killed => {
                     let _ = self.supervision.pid().map(|pid| signal::send_to_child(pid, libc::SIGKILL));
                     (give_up, is_killed) = (give_up + MASKING, true);
+                }
+                // It has ended, or it hangs in the kernel. Its shell may then live, and must not run another command: what is
+                // left is killed before the next start.
+                Ok(None) | Err(_) => {
+                    self.await_shells_end().await;
+                    return self.supervisor_gone();
                 }
             }
         }

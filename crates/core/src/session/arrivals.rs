@@ -295,8 +295,12 @@ mod tests {
     use crate::session::SessionConfig;
     use crate::session::fate::Fate;
     use crate::shell::channel::Channel;
+    use crate::supervisor::{Launch, Supervisor};
     use nacre_protocol::shell::{Request, RequestKind};
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    use std::fs::File;
     use std::os::fd::AsFd;
+    use std::path::Path;
     use tokio::sync::mpsc;
 
     fn session() -> Session {
@@ -340,6 +344,31 @@ mod tests {
             let Some(Event::SupervisorGone { unread, .. }) = session.cx.events.pop_front() else { panic!("no event") };
             assert_eq!(unread, !is_read);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_supervisor_that_neither_covers_what_was_replaced_nor_dies_is_given_up() {
+        let mut session = session();
+        // It reads orders and never answers. The clock of the test runs out before the kernel has ended it.
+        let launch = Launch {
+            program: Path::new("/bin/cat"),
+            cwd: Path::new("/"),
+            shell: Path::new("/bin/bash"),
+            env: &[],
+            user: None,
+            limits: Default::default(),
+            group: None,
+            mark: None,
+        };
+        session.supervision.begin(Supervisor::start(launch).unwrap(), None, None);
+        let directory = tempfile::tempdir().unwrap();
+        let changes = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        changes.add_watch(directory.path(), AddWatchFlags::IN_CREATE).unwrap();
+        File::create(directory.path().join("replaced")).unwrap();
+        let mounts = File::open("/proc/self/mountinfo").unwrap();
+        session.enclosure.confined(&session.cx, None, vec![mounts.into(), changes.into()]);
+        session.await_masks().await;
+        assert!(matches!(session.cx.events.pop_front(), Some(Event::SupervisorGone { unread: false, orderly: false })));
     }
 
     #[tokio::test]

@@ -34,7 +34,7 @@ pub(super) struct Supervision {
     has_ended_all: bool,
     /// Whether a report is due.
     owes_report: bool,
-    /// Whether one of the session's supervisors has reported anything: then the system has what they need.
+    /// Whether it has reported anything: then the system has what it needs.
     has_answered: bool,
     /// Whether it expects forks while it kills a command.
     expects_forks: bool,
@@ -135,7 +135,7 @@ impl Supervision {
         self.has_answered = true;
     }
 
-    /// Whether there is a supervisor that has not answered, and none ever has.
+    /// Whether there is a supervisor that has not reported anything.
     pub(super) fn is_silent(&self) -> bool {
         self.supervisor.is_some() && !self.has_answered
     }
@@ -212,7 +212,7 @@ impl Supervision {
         cx.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// Expects the end of the session. If no supervisor has ever reported, nothing was started that needs time.
+    /// Expects the end of the session. If the supervisor has not reported anything, it has started nothing that needs time.
     pub(super) fn await_ending(&self, cx: &mut Context, grace: Duration) {
         let limit = if self.has_answered { grace + UNKILLABLE + ENDING } else { ENDING };
         cx.timers.set(Timer::Closing, Instant::now() + limit);
