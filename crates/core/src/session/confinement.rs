@@ -59,17 +59,6 @@ impl Enclosure {
         self.isolated.as_ref()?.proxied.as_ref()
     }
 
-    /// Whether the session has a network namespace.
-    fn has_network(&self) -> bool {
-        let namespaces = self.isolated.as_ref().and_then(|isolated| isolated.confinement.namespaces);
-        namespaces.is_some_and(|namespaces| namespaces.network)
-    }
-
-    /// How its ports are looked at.
-    fn looks(&self) -> Arc<Looks> {
-        Arc::clone(&self.looks)
-    }
-
     /// Its copies of git's config files.
     pub(super) fn configs(&self) -> Option<Arc<GitConfigs>> {
         self.configs.clone()
@@ -230,7 +219,9 @@ impl Enclosure {
 
     /// The network of the processes below this supervisor.
     pub(super) fn network(&self, supervisor: Option<&PidHold>) -> Option<Network> {
-        supervisor.map(|supervisor| Network::new(supervisor.clone(), self.has_network(), self.looks()))
+        let namespaces = self.isolated.as_ref().and_then(|isolated| isolated.confinement.namespaces);
+        let is_own = namespaces.is_some_and(|namespaces| namespaces.network);
+        supervisor.map(|supervisor| Network::new(supervisor.clone(), is_own, Arc::clone(&self.looks)))
     }
 
     /// Why a program cannot be confined.

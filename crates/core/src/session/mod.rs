@@ -2,7 +2,7 @@
 //!
 //! A session shares nothing. Its actor owns everything and receives messages from [`Handle`]s. Each part of a session owns its
 //! state; what needs several parts is an `impl Session`, and stands in `actor`, `arrivals`, `startup`, `commands`, `background::perform`
-//! or `plain`.
+//! or `engine::plain`.
 
 mod actor;
 mod arrivals;
@@ -12,8 +12,8 @@ mod commands;
 mod config;
 mod confinement;
 mod context;
-mod deliveries;
 mod engine;
+mod errors;
 mod fate;
 mod files;
 mod foreground;
@@ -26,21 +26,12 @@ mod mailbox;
 mod message;
 mod newcomers;
 mod numbers;
-mod observed;
-mod pace;
 mod pid_namespace;
-mod plain;
 mod ports;
-mod recovery;
-mod remount;
-mod rest;
 mod running;
 mod salvage;
-mod save;
 mod saved;
 mod shell_link;
-mod spare_pipes;
-mod stall;
 mod standby;
 mod startup;
 mod stdin;

@@ -26,9 +26,7 @@ impl Looking {
     pub(super) fn new(project: &ProjectFiles) -> Option<Self> {
         Some(Self { newcomers: Arc::new(Newcomers::of(project)?), state: Arc::default() })
     }
-}
 
-impl Looking {
     /// Looks soon, and reports what has appeared. The directories may not respond, so there is one look at a time.
     pub(super) fn look(&self, cx: &Context) {
         let Self { newcomers, state } = self;
