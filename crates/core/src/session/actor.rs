@@ -5,8 +5,8 @@ use super::calls::{Call, Calls};
 use super::config::SessionConfig;
 use super::confinement::Enclosure;
 use super::context::Context;
+use super::end_reason::EndReason;
 use super::engine::SessionEngine;
-use super::fate::Fate;
 use super::files::Files;
 use super::foreground::Foreground;
 use super::holds::Holds;
@@ -41,10 +41,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 const MASKING: Duration = Duration::from_secs(2);
 
 /// Runs a session until it is closed or every handle is dropped.
-pub(super) async fn run(config: SessionConfig, fate: Fate, mut mailbox: Mailbox<Message>) {
+pub(super) async fn run(config: SessionConfig, end_reason: EndReason, mut mailbox: Mailbox<Message>) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
-    let mut session = Session::new(config, fate, internal, reconnects);
+    let mut session = Session::new(config, end_reason, internal, reconnects);
     // A session that only tries the shell has no id.
     let is_seen = !session.cx.config.id.is_empty();
     if is_seen {
@@ -158,7 +158,7 @@ enum Wakeup {
 impl Session {
     pub(super) fn new(
         mut config: SessionConfig,
-        fate: Fate,
+        end_reason: EndReason,
         internal: UnboundedSender<Internal>,
         reconnects: UnboundedSender<Reconnected>,
     ) -> Self {
@@ -178,7 +178,7 @@ impl Session {
             cx: Context {
                 cwd: config.cwd.clone(),
                 config,
-                fate,
+                end_reason,
                 numbers: Numbers::default(),
                 timers: Timers::default(),
                 events: VecDeque::new(),
@@ -433,7 +433,7 @@ impl Session {
                 self.engine.keep_checkpoint(checkpoint);
                 self.cx.events.push_back(Event::Salvaged);
             }
-            Internal::Isolated { decision, isolated } => self.isolation_decided(decision, *isolated),
+            Internal::IsolationDecided { decision, isolation } => self.isolation_decided(decision, *isolation),
         }
     }
 
@@ -445,7 +445,7 @@ impl Session {
                 Timer::Wait => self.cx.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
                 Timer::Closing => self.closing_overdue(),
                 Timer::Overdue(ticket) => self.cx.events.push_back(Event::ShellOverdue(ticket)),
-                Timer::SpareGroup => self.make_spare_group(),
+                Timer::NextGroup => self.make_next_group(),
                 Timer::IdlePipes => self.foreground.close_pipes(),
                 Timer::Idle => self.cx.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.cx.events.push_back(Event::ForkPauseOver),
@@ -531,7 +531,7 @@ impl Session {
         self.shell.pid().into_iter().for_each(listener::forget);
         let standby = self.standbys.take();
         self.disconnect();
-        salvage::start(standby, self.supervision.remains(), lost, self.cx.internal.clone());
+        salvage::start(standby, self.supervision.tree(), lost, self.cx.internal.clone());
     }
 
     pub(super) fn shutdown(&mut self) {

@@ -293,7 +293,7 @@ impl Session {
 mod tests {
     use super::*;
     use crate::session::SessionConfig;
-    use crate::session::fate::Fate;
+    use crate::session::end_reason::EndReason;
     use crate::shell::channel::Channel;
     use crate::supervisor::{Launch, Supervisor};
     use nacre_protocol::shell::{Request, RequestKind};
@@ -321,7 +321,7 @@ mod tests {
             saved: None,
             log: Default::default(),
         };
-        Session::new(config, Fate::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
+        Session::new(config, EndReason::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
     }
 
     #[tokio::test]

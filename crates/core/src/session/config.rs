@@ -52,11 +52,11 @@ pub struct SessionConfig {
 
 /// Decides how a session is confined. It looks at the user's directories, so it runs on a thread that may block.
 #[derive(Clone)]
-pub struct Isolate(pub Arc<dyn Fn() -> Result<Isolated, Error> + Send + Sync>);
+pub struct Isolate(pub Arc<dyn Fn() -> Result<SessionIsolation, Error> + Send + Sync>);
 
 /// How a session is confined.
 #[derive(Debug)]
-pub struct Isolated {
+pub struct SessionIsolation {
     /// The confinement of everything in it.
     pub confinement: Confinement,
     /// The proxy through which its programs reach the network.

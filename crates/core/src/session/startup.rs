@@ -2,7 +2,7 @@
 
 use super::actor::Session;
 use super::background::ProcessEvent;
-use super::config::{Isolated, SessionConfig};
+use super::config::{SessionConfig, SessionIsolation};
 use super::standby::request_fork;
 use super::streams::null_streams;
 use super::timers::{HELLO, Timer};
@@ -66,13 +66,13 @@ impl Session {
     }
 
     /// Handles the decision how the session is confined, unless the session has given up meanwhile.
-    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<Isolated, Error>) {
+    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<SessionIsolation, Error>) {
         if self.state.shell != Shell::Starting || !self.enclosure.awaits(decision) {
             return;
         }
         match decided {
-            Ok(isolated) => {
-                self.enclosure.decided(&mut self.cx, isolated);
+            Ok(isolation) => {
+                self.enclosure.decided(&mut self.cx, isolation);
                 self.start_session();
             }
             Err(error) => self.fail(error),

@@ -21,7 +21,7 @@ pub(super) enum Timer {
     /// The time to close unused pipes.
     IdlePipes,
     /// The group for the next process is due.
-    SpareGroup,
+    NextGroup,
     /// The session has been idle for a while.
     Idle,
     /// Forking may be retried.

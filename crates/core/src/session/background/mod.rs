@@ -39,7 +39,7 @@ pub(super) struct Background {
     /// Receive the outcome of kills, by the number of the order.
     kills: HashMap<u64, oneshot::Sender<bool>>,
     /// An empty group for the next process.
-    spare_group: Option<PathBuf>,
+    next_group: Option<PathBuf>,
     /// Those that were commands.
     pub detached: Detached,
 }

@@ -38,7 +38,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Time after a start at which the group for the next process is created. That takes the kernel 0.1 ms.
-const SPARE_GROUP: Duration = Duration::from_millis(2);
+const NEXT_GROUP: Duration = Duration::from_millis(2);
 /// How often a process is started, if its shell or its supervisor dies each time before the command begins.
 const MAX_ATTEMPTS: u32 = 10;
 
@@ -149,8 +149,8 @@ impl Session {
             return Ok(ProcessEvent::Asked(key, source));
         }
         // Another program may have removed the empty group.
-        let spare = self.background.spare_group.take().filter(|group| group.is_dir());
-        start.group = spare.or_else(|| self.supervision.make_group(&self.cx, &format!("b-{key}")));
+        let made = self.background.next_group.take().filter(|group| group.is_dir());
+        start.group = made.or_else(|| self.supervision.make_group(&self.cx, &format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
         flags.set(RequestFlags::TERMINAL, start.request.new.terminal.is_some());
         self.announce_forks(true);
@@ -177,10 +177,10 @@ impl Session {
     }
 
     /// Creates the group for the next process in advance.
-    pub fn make_spare_group(&mut self) {
-        if self.background.spare_group.is_none() && self.shell.channel().is_some() {
+    pub fn make_next_group(&mut self) {
+        if self.background.next_group.is_none() && self.shell.channel().is_some() {
             let number = self.cx.numbers.next();
-            self.background.spare_group = self.supervision.make_group(&self.cx, &format!("b-{number}"));
+            self.background.next_group = self.supervision.make_group(&self.cx, &format!("b-{number}"));
         }
     }
 
@@ -272,7 +272,7 @@ impl Session {
         adopt.iter().for_each(|adopt| self.supervision.ask(&mut self.cx, adopt));
         self.kill_if_doomed(key, &process);
         if self.cx.config.group.is_some() {
-            self.cx.timers.set(Timer::SpareGroup, Instant::now() + SPARE_GROUP);
+            self.cx.timers.set(Timer::NextGroup, Instant::now() + NEXT_GROUP);
         }
         if let (Some(message), Some(Beginning::Fork(channel))) = (message, beginning) {
             channel.post(message);
@@ -414,7 +414,7 @@ impl Session {
     /// Handles the death of the supervisor, and of every process with it. Returns their ends.
     pub fn lose_processes(&mut self) -> Lost {
         let lost = self.background.lose_living();
-        self.background.spare_group = None;
+        self.background.next_group = None;
         self.happened_to_process(ProcessEvent::SupervisorGone);
         self.background.kills.clear();
         self.background.detached.lose();
