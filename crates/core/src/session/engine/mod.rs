@@ -135,7 +135,8 @@ impl SessionEngine {
         }
     }
 
-    /// Begins with a saved state and `$?`. A bash that has saved its state for the plain engine cannot load the builtin.
+    /// Begins with a saved state and `$?`. What the plain engine has saved is text that only it restores, so the session
+    /// goes on with it, also where bash could load the builtin.
     pub(super) fn begin_with(&mut self, shell: SavedShell, status: i32) {
         match (shell, &mut self.mode) {
             (SavedShell::Items(items), EngineMode::Builtin(checkpoint)) => checkpoint.items = Some(items),
