@@ -57,8 +57,11 @@ const WAYS: Record<string, (file: string) => void> = {
 const attack = (name: string) =>
   `echo planted >>${name}; rm -f ${name}; echo planted >.new; mv -f .new ${name}; ln -sf /etc/passwd ${name}`
 
+/** Those with other content, and it. */
 const planted = (directory: string, names: string[]) =>
-  names.filter((name) => readFileSync(path.join(directory, name), 'utf8') !== '[mine]\n')
+  names
+    .map((name) => [name, readFileSync(path.join(directory, name), 'utf8')])
+    .filter(([, text]) => text !== '[mine]\n')
 
 /** Waits until something in the machine is as it should be. */
 const until = async (condition: () => boolean) => {
