@@ -275,7 +275,7 @@ pub(in crate::session) struct ForegroundCommand {
     streams_input: bool,
     /// Its caller has the result.
     answered: Option<Answered>,
-    _counted: Option<pace::RunningCount>,
+    _counted: Option<Arc<()>>,
 }
 
 /// What remains of an ended command.
@@ -328,7 +328,7 @@ impl ForegroundCommand {
             input: pipe,
             seen: [0; 2],
             streams_input,
-            _counted: answered.is_none().then(pace::RunningCount::begin),
+            _counted: answered.is_none().then(pace::count_running),
             answered,
         }
     }
