@@ -270,8 +270,7 @@ impl Sandbox {
         let made = inner.enforced.get_or_init(|| {
             let capabilities = self.capabilities();
             let by = inner.config.limits.enforcement(capabilities.group_parent.as_ref(), self.binds_user()?)?;
-            let unique = format!("{}-{}", super::self_name(), inner.id);
-            let group = limits::sandbox_group(&by.group, capabilities, &unique)?;
+            let group = limits::sandbox_group(&by.group, capabilities, &self.unique(&self.marks()))?;
             let hold = group.as_ref().and_then(|path| Group::at(path).hold().ok().flatten());
             Ok(Enforced { by, group, _hold: hold.map(Arc::new) })
         });
