@@ -13,7 +13,6 @@ use super::holds::Holds;
 use super::internal::Internal;
 use super::mailbox::{Mailbox, NextMessage, TakenBack};
 use super::message::{HoldOrder, Message};
-use super::numbers::Numbers;
 use super::salvage;
 use super::saved::Saved;
 use super::shell_link::ShellLink;
@@ -32,6 +31,7 @@ use nacre_containment::signal;
 use nacre_protocol::supervisor::{Order, Report};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
@@ -179,7 +179,7 @@ impl Session {
                 cwd: config.cwd.clone(),
                 config,
                 end_reason,
-                numbers: Numbers::default(),
+                numbers: Arc::default(),
                 timers: Timers::default(),
                 events: VecDeque::new(),
                 internal,
@@ -393,12 +393,9 @@ impl Session {
                 None => self.interrupt_detached(id, signal, by),
             },
             Message::Detach(request) => self.background.detached.request(*request),
-            Message::Hold(hold) => self.holds.queue(&mut self.cx, &mut self.calls, hold, None),
-            Message::HoldIfIdle(hold) if self.state.is_idle() => {
-                self.holds.queue(&mut self.cx, &mut self.calls, hold, None);
-            }
             // Dropping it refuses it.
-            Message::HoldIfIdle(_) => {}
+            Message::Hold { if_idle: true, .. } if !self.state.is_idle() => {}
+            Message::Hold { new, .. } => self.holds.queue(&mut self.cx, &mut self.calls, new, None),
             Message::Held(id, HoldOrder::Release) => {
                 let held = self.state.held;
                 self.holds.release(&mut self.cx, &self.supervision, &mut self.calls, held, id);
@@ -544,9 +541,7 @@ impl Session {
             let orderly = self.supervision.last().is_none();
             return self.cx.events.push_back(Event::SupervisorGone { unread: false, orderly });
         }
-        if self.supervision.change_expectation(expected) {
-            self.supervision.order(&mut self.cx, &Order::ExpectForks { expected });
-        }
+        self.supervision.expect_forks(&mut self.cx, expected);
         self.supervision.ask(&mut self.cx, &Order::Shutdown { grace_ms: grace.as_millis() as u64 });
         self.supervision.await_ending(&mut self.cx, grace);
     }

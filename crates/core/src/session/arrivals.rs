@@ -109,7 +109,7 @@ impl Session {
                 | Reply::Refused { id, .. }
                 | Reply::Begun { id, .. }
                 | Reply::Ending { id },
-            ) if (id != self.cx.numbers.command() || self.foreground.owed().is_none())
+            ) if (id != self.foreground.number() || self.foreground.owed().is_none())
                 && !self.shell.is_setting_up() =>
             {
                 tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "a forged report was ignored");

@@ -64,7 +64,7 @@ impl Session {
         let (pace, pipes) = self.foreground.lend();
         Loan {
             shell,
-            series: Arc::clone(self.cx.numbers.series()),
+            numbers: Arc::clone(&self.cx.numbers),
             pace,
             pipes,
             denials: self.enclosure.denials(),
@@ -88,14 +88,13 @@ impl Session {
             (None, None) => {
                 // The shell is dead, and the supervisor has not reported it yet.
                 self.shell.lose_request();
-                Sent::to_a_dead_shell(&request.input, self.cx.numbers.series().next_command()).map_err(not_started)
+                Sent::to_a_dead_shell(&request.input, self.cx.numbers.next_command()).map_err(not_started)
             }
         };
         let mut sent = match sent {
             Ok(sent) => sent,
             Err(error) => return self.not_sent(ticket, *request, error),
         };
-        self.cx.numbers.sent(sent.id);
         let (begun, early, is_answered) = (sent.begun, std::mem::take(&mut sent.early), sent.answered.is_some());
         let can_be_refused = !request.env.is_empty()
             || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
@@ -114,12 +113,12 @@ impl Session {
 
     /// Records a command that was sent.
     pub(super) fn begin_command(&mut self, ticket: Ticket, request: Box<ExecRequest>, sent: Sent) {
-        let limit = self.calls.end_of_wait(ticket);
+        let (limit, number) = (self.calls.end_of_wait(ticket), sent.id);
         let command = ForegroundCommand::new(ticket, request, limit, sent);
         if let Some(deadline) = command.deadline() {
             self.cx.timers.set(Timer::Timeout(ticket), deadline);
         }
-        self.foreground.begin(command);
+        self.foreground.begin(command, number);
     }
 
     /// Sends a command, with a terminal if it is to have one.
@@ -163,8 +162,7 @@ impl Session {
     pub(super) fn send_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(ticket) else { return };
         let env = env_of(vars);
-        let id = self.cx.numbers.series().next_command();
-        self.cx.numbers.sent(id);
+        let id = self.cx.numbers.next_command();
         let sent = null_streams().and_then(|streams| {
             let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
             self.shell.channel().map_or(Ok(()), |shell| shell.send(&request, streams))
@@ -176,7 +174,7 @@ impl Session {
             }
             return self.cx.events.push_back(Event::Refused(ticket));
         }
-        self.foreground.expect_end(ticket);
+        self.foreground.expect_end(ticket, id);
         self.cx.timers.set(Timer::Unread, Instant::now() + UNREAD);
     }
 
@@ -194,9 +192,7 @@ impl Session {
     /// shell or the standby is about to be asked for one.
     pub(super) fn announce_forks(&mut self, asking: bool) {
         let expected = (asking || self.awaits_forks()) && self.state.running().is_some_and(|run| run.kill.is_some());
-        if self.supervision.change_expectation(expected) {
-            self.supervision.order(&mut self.cx, &Order::ExpectForks { expected });
-        }
+        self.supervision.expect_forks(&mut self.cx, expected);
     }
 
     /// Whether the shell or the standby was asked for a fork that has not arrived.
@@ -245,7 +241,7 @@ impl Session {
         let id = self.cx.numbers.next();
         let order = Order::KillForeground {
             id,
-            command: self.engine.number_in_shell(self.cx.numbers.command()),
+            command: self.engine.number_in_shell(self.foreground.number()),
             signal,
             grace_ms: grace.as_millis() as u64,
             spare: self.foreground.begin_ladder(id, signal),

@@ -174,7 +174,7 @@ impl Enclosure {
         self.disturbance = Disturbance::take(&mut sockets).map(Arc::new);
         self.configs = GitConfigs::take(&mut sockets).map(Arc::new);
         let files = self.isolation.as_ref().and_then(|isolation| isolation.confinement.filesystem.as_ref());
-        self.newcomers = files.and_then(|files| NewcomerWatch::new(&files.project));
+        self.newcomers = files.and_then(|files| NewcomerWatch::new(cx, &files.project));
         let is_netlink = |socket: &OwnedFd| {
             let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
             address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))

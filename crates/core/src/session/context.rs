@@ -12,13 +12,14 @@ use crate::shell::listener::Reconnected;
 use std::collections::VecDeque;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// See the module.
 pub(super) struct Context {
     pub config: SessionConfig,
     pub end_reason: EndReason,
-    pub numbers: Numbers,
+    pub numbers: Arc<Numbers>,
     pub timers: Timers,
     /// For the shell's state machine.
     pub events: VecDeque<Event>,

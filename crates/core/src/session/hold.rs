@@ -116,14 +116,14 @@ impl Handle {
     pub fn hold(&self) -> Hold {
         let (new, hold) = self.new_hold();
         // A session that has ended drops it.
-        let _ = self.send(Message::Hold(new));
+        let _ = self.send(Message::Hold { new, if_idle: false });
         hold
     }
 
     /// A hold that takes effect at once, or never: if the session is not idle, or already held.
     pub fn hold_if_idle(&self) -> Hold {
         let (new, hold) = self.new_hold();
-        let _ = self.send(Message::HoldIfIdle(new));
+        let _ = self.send(Message::Hold { new, if_idle: true });
         hold
     }
 

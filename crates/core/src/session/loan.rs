@@ -2,7 +2,7 @@
 
 use super::foreground::Pace;
 use super::mailbox::{CallerAnswer, Letter};
-use super::numbers::Series;
+use super::numbers::Numbers;
 use super::stdin::StdinEnd;
 use super::streams::{OutputPipes, Streams, env_of, text_of};
 use crate::exec::{ExecRequest, Input, Outcome};
@@ -23,7 +23,7 @@ use tokio::time::Instant;
 /// Everything needed to run one command.
 pub(super) struct Loan {
     pub shell: Arc<Channel>,
-    pub series: Arc<Series>,
+    pub numbers: Arc<Numbers>,
     pub pace: Arc<Pace>,
     /// Pipes that are already open.
     pub pipes: Option<OutputPipes>,
@@ -83,7 +83,7 @@ impl Loan {
         flags.set(RequestFlags::TERMINAL_STREAMS, terminal.is_some());
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()).unwrap_or_default();
-        let (begun, id) = (Instant::now(), self.series.next_command());
+        let (begun, id) = (Instant::now(), self.numbers.next_command());
         let Streams { theirs, output, stdin } = match terminal {
             Some(terminal) => Streams::of_terminal(terminal, &request.input)?,
             None => Streams::open(&request.input, self.pipes.take(), request.merge_output)?,

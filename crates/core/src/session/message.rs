@@ -94,8 +94,11 @@ pub(super) enum Message {
         policy: KillPolicy,
         reply: oneshot::Sender<bool>,
     },
-    Hold(NewHold),
-    HoldIfIdle(NewHold),
+    Hold {
+        new: NewHold,
+        /// It takes effect at once, or never.
+        if_idle: bool,
+    },
     /// For the hold with this id.
     Held(u64, HoldOrder),
     Close {

@@ -132,8 +132,8 @@ async fn sweep(tree: SupervisorTree) {
     let mut empty_looks = 0;
     while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
         match kill_members(&tree, give_up).await {
-            Ok(Found::Nothing) => empty_looks += 1,
-            Ok(Found::Some) => empty_looks = 0,
+            Ok(false) => empty_looks += 1,
+            Ok(true) => empty_looks = 0,
             Err(error) if is_blind(&error) => {
                 empty_looks = 0;
                 sleep(BLIND).await;
@@ -153,24 +153,19 @@ fn is_blind(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-enum Found {
-    Nothing,
-    Some,
-}
-
-/// Looks for remaining processes once, kills them and waits for their ends.
-async fn kill_members(tree: &SupervisorTree, give_up: Instant) -> io::Result<Found> {
+/// Looks for remaining processes once, kills them and waits for their ends. False if there are none.
+async fn kill_members(tree: &SupervisorTree, give_up: Instant) -> io::Result<bool> {
     let looked = tree.clone();
     let mut left = tokio::task::spawn_blocking(move || members(&looked)).await??;
     remove_ended(&mut left)?;
     if left.is_empty() {
-        return Ok(Found::Nothing);
+        return Ok(false);
     }
     if let Some(group) = &tree.group {
         let _ = group.kill();
     }
     kill_and_wait(left, give_up).await?;
-    Ok(Found::Some)
+    Ok(true)
 }
 
 /// Waits until the files helper has removed its temporary files, which it does when the supervisor dies. A program with
@@ -235,13 +230,9 @@ async fn kill_and_wait(mut dying: Vec<Identity>, give_up: Instant) -> io::Result
 /// Removes ended processes from the list.
 fn remove_ended(dying: &mut Vec<Identity>) -> io::Result<()> {
     let pids: Vec<i32> = dying.iter().map(|identity| identity.pid.raw()).collect();
-    let mut left = Vec::new();
-    for identity in dying.iter() {
-        if !is_gone(*identity, &pids)? {
-            left.push(*identity);
-        }
-    }
-    *dying = left;
+    let left =
+        |identity: &Identity| is_gone(*identity, &pids).map(|is_gone| (!is_gone).then_some(*identity)).transpose();
+    *dying = dying.iter().filter_map(left).collect::<io::Result<_>>()?;
     Ok(())
 }
 

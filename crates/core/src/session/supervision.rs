@@ -145,9 +145,11 @@ impl Supervision {
         self.has_ended_all = true;
     }
 
-    /// Records whether it is to expect forks. True if that is new.
-    pub(super) fn change_expectation(&mut self, expected: bool) -> bool {
-        std::mem::replace(&mut self.expects_forks, expected) != expected
+    /// Tells it whether to expect forks, if that has changed.
+    pub(super) fn expect_forks(&mut self, cx: &mut Context, expected: bool) {
+        if std::mem::replace(&mut self.expects_forks, expected) != expected {
+            self.order(cx, &Order::ExpectForks { expected });
+        }
     }
 
     /// The foreground group, if groups are used and it is known.

@@ -441,7 +441,7 @@ impl Session {
         self.clear_command_timers(ticket);
         self.calls.answered(command.request().id);
         let (channel, shell) = self.shell.leave();
-        let (key, number) = (self.cx.numbers.next(), self.cx.numbers.command());
+        let (key, number) = (self.cx.numbers.next(), self.foreground.number());
         let order = Order::Detach {
             key,
             mark: self.mark(key),

@@ -219,7 +219,7 @@ impl Session {
         let Streams { theirs, output, stdin } =
             Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
         self.start_plain(&script, theirs, Purpose::Command(scope)).map_err(not_started)?;
-        Ok(Sent::new(self.cx.numbers.command(), begun, output, stdin))
+        Ok(Sent::new(self.foreground.number(), begun, output, stdin))
     }
 
     /// Sets variables in the state, without a process.

@@ -8,8 +8,8 @@ use crate::output::reader::Reader;
 use crate::session::context::Context;
 use crate::session::streams::OutputPipes;
 use crate::session::timers::Timer;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 /// How long most sessions keep their pipes.
@@ -19,13 +19,14 @@ const LONG: Duration = Duration::from_secs(1);
 /// How many sessions of the process keep their pipes for longer.
 const FEW: usize = 16;
 
-static KEEPING: AtomicUsize = AtomicUsize::new(0);
+static KEEPERS: Semaphore = Semaphore::const_new(FEW);
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct IdlePipes {
     pub pipes: Option<OutputPipes>,
-    keeper: Option<Keeper>,
+    /// The right of the session to keep its pipes for longer.
+    keeper: Option<SemaphorePermit<'static>>,
 }
 
 impl Foreground {
@@ -44,7 +45,7 @@ impl Foreground {
     pub fn take_back_pipes(&mut self, cx: &mut Context, pipes: OutputPipes) {
         let idle = &mut self.idle_pipes;
         idle.pipes = Some(pipes);
-        idle.keeper = idle.keeper.take().or_else(Keeper::new);
+        idle.keeper = idle.keeper.take().or_else(|| KEEPERS.try_acquire().ok());
         if !cx.timers.is_set(Timer::IdlePipes) {
             cx.timers.set(Timer::IdlePipes, Instant::now() + if idle.keeper.is_some() { LONG } else { SHORT });
         }
@@ -53,35 +54,5 @@ impl Foreground {
     /// Closes the pipes, and lets another session keep its own for longer.
     pub fn close_pipes(&mut self) {
         self.idle_pipes = IdlePipes::default();
-    }
-}
-
-/// The right of a session to keep its pipes for longer.
-struct Keeper(());
-
-impl Keeper {
-    /// Counts one more session, if there is room.
-    fn new() -> Option<Self> {
-        let one_more = |count| (count < FEW).then_some(count + 1);
-        KEEPING.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(()))
-    }
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        KEEPING.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_few_sessions_keep_their_pipes_for_longer() {
-        let keepers: Vec<_> = std::iter::from_fn(Keeper::new).take(FEW + 1).collect();
-        assert_eq!(keepers.len(), FEW);
-        drop(keepers);
-        assert!(Keeper::new().is_some());
     }
 }

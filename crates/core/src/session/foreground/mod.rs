@@ -47,6 +47,8 @@ pub(in crate::session) struct Foreground {
     running: Option<ForegroundCommand>,
     /// The call whose end the shell owes.
     owed: Option<Ticket>,
+    /// The number of the last request to the shell that has such an end.
+    number: u64,
     /// The last command whose start was announced.
     announced: Ticket,
     /// Why the shell refused the last request.
@@ -88,15 +90,20 @@ pub(in crate::session) struct Refused {
 }
 
 impl Foreground {
-    /// Adds a command that was sent to the shell.
-    pub fn begin(&mut self, command: ForegroundCommand) {
-        self.owed = Some(command.ticket);
+    /// Adds a command that was sent to the shell, with this number.
+    pub fn begin(&mut self, command: ForegroundCommand, number: u64) {
+        self.expect_end(command.ticket, number);
         self.running = Some(command);
     }
 
     /// Expects the end of a change of variables.
-    pub fn expect_end(&mut self, ticket: Ticket) {
-        self.owed = Some(ticket);
+    pub fn expect_end(&mut self, ticket: Ticket, number: u64) {
+        (self.owed, self.number) = (Some(ticket), number);
+    }
+
+    /// The number of the last command, or change of variables.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// The call whose end the shell owes.
@@ -275,7 +282,7 @@ pub(in crate::session) struct ForegroundCommand {
     streams_input: bool,
     /// Its caller has the result.
     answered: Option<Answered>,
-    _counted: Option<pace::RunningCount>,
+    _counted: Option<Arc<()>>,
 }
 
 /// What remains of an ended command.
@@ -328,7 +335,7 @@ impl ForegroundCommand {
             input: pipe,
             seen: [0; 2],
             streams_input,
-            _counted: answered.is_none().then(pace::RunningCount::begin),
+            _counted: answered.is_none().then(pace::count_running),
             answered,
         }
     }

@@ -4,7 +4,8 @@
 //! longer. After a quick command, a caller therefore waits for the answer itself, with its own event loop blocked. It does
 //! so only briefly, and only while nothing else in this process runs a command.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// How long a caller waits. The kernel may add 50 us (prctl(2), `PR_SET_TIMERSLACK`).
@@ -19,23 +20,11 @@ const QUICK: Duration = Duration::from_micros(500);
 /// After so many useless waits in a row, only a command that takes less than [`SOON`] leads to another.
 const MOST_MISSES: u8 = 3;
 
-static RUNNING: AtomicUsize = AtomicUsize::new(0);
+static RUNNING: LazyLock<Arc<()>> = LazyLock::new(Arc::default);
 
 /// Counts a command as running until dropped.
-pub(super) struct RunningCount(());
-
-impl RunningCount {
-    /// Adds a running command.
-    pub(super) fn begin() -> Self {
-        RUNNING.fetch_add(1, Ordering::Relaxed);
-        Self(())
-    }
-}
-
-impl Drop for RunningCount {
-    fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::Relaxed);
-    }
+pub(super) fn count_running() -> Arc<()> {
+    Arc::clone(&RUNNING)
 }
 
 /// How quick the commands of a session are. Shared with its callers.
@@ -50,7 +39,7 @@ impl Pace {
     pub fn patience(&self) -> Option<Duration> {
         let misses = self.misses.load(Ordering::Relaxed);
         let waits = self.is_quick.load(Ordering::Relaxed) && misses < MOST_MISSES;
-        (waits && RUNNING.load(Ordering::Relaxed) == 0).then(|| LONGEST / (1 << misses))
+        (waits && Arc::strong_count(&RUNNING) == 1).then(|| LONGEST / (1 << misses))
     }
 
     /// Records that a command has ended after this time.

@@ -49,7 +49,7 @@ impl Foreground {
                     (answered.duration, answered.dropped, answered.denials);
             }
             None => {
-                enclosure.newcomers().into_iter().for_each(|newcomers| newcomers.look(cx));
+                enclosure.newcomers().into_iter().for_each(|newcomers| newcomers.look());
                 self.pace.ended(outcome.duration);
                 outcome.denials = enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default();
             }
