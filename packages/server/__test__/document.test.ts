@@ -45,7 +45,8 @@ describe('docs/http.md', () => {
       Object.entries(methods).map(([method, operation]) => row(method, route, operation)),
     )
     expect(rows.length).toBeGreaterThan(45)
-    expect(page.split('\n').filter((line) => /^\| `(GET|POST|PUT|DELETE) /.test(line))).toEqual(rows)
+    const documented = page.split('\n').filter((line) => /^\| `(GET|POST|PUT|DELETE) /.test(line))
+    expect(documented.sort()).toEqual(rows.sort())
   })
 
   it('has every code with its status', () => {

@@ -1,7 +1,7 @@
 /**
  * The feed of events of the sandbox.
  */
-import { planEvents, sandboxEvent } from 'nacre/internal/server'
+import { planEvents, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { cursorOf, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
@@ -23,7 +23,7 @@ export function addEvents(define: Define, { backend }: ServerContext): void {
       const begin = feed.since === undefined ? {} : { cursor: feed.since }
       return events(
         feed,
-        (event) => [{ id: event.cursor, data: encodeReply(sandboxEvent, event) }],
+        (event) => [{ id: event.cursor, data: encodeReply(tables.sandboxEvent, event) }],
         [{ id: feed.since, data: { type: 'begin', ...begin } }],
         () => [{ data: { type: 'end' } }],
       )
