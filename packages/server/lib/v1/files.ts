@@ -18,7 +18,7 @@ import { described } from '../document.js'
 import { queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { filesOf, pathOf, pathQuery } from './file-values.js'
 
@@ -92,12 +92,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       const found = await files(params)
       const path = checkPath(pathOf(query, '.'), 'path')
       const changes = found.watch(path, planFileWatch({ recursive: query.recursive, signal }))
-      return events(
-        changes,
-        (change) => [{ data: encodeReply(tables.fileEvent, change) }],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+      return eventsToEnd(changes, (change) => [{ data: encodeReply(tables.fileEvent, change) }])
     },
   })
 }

@@ -17,7 +17,7 @@ import { described } from '../document.js'
 import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { addSimpleCalls } from './simple-calls.js'
 
@@ -63,12 +63,9 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
       const from = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
       const pieces = jobs.follow(jobId, readCursor(from), planJobFollow({ ...rest, maxBytes, signal }))
-      return events(
-        pieces,
-        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(tables.jobRead, read) } }],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+      return eventsToEnd(pieces, (read) => [
+        { id: read.cursor, data: { type: 'output', ...encodeReply(tables.jobRead, read) } },
+      ])
     },
   })
   define({

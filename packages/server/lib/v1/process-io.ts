@@ -22,7 +22,7 @@ import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { withInstance } from '../processes.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { addSimpleCalls } from './simple-calls.js'
 
@@ -53,17 +53,12 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
       const cursor = lastEventId === undefined ? query.cursor : cursorOf(lastEventId)
       const output =
         pid === current ? process.output(planLogStream({ ...options, cursor, signal }, 'output')) : nothing()
-      return events(
-        output,
-        (event) => [
-          {
-            id: event.type === 'exit' ? undefined : event.cursor,
-            data: encodeReply(tables.logEvent, event),
-          },
-        ],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+      return eventsToEnd(output, (event) => [
+        {
+          id: event.type === 'exit' ? undefined : event.cursor,
+          data: encodeReply(tables.logEvent, event),
+        },
+      ])
     },
   })
   define({
@@ -76,20 +71,15 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
     async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
       const service = await processes.findService(processId)
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
-      return events(
-        successors(service, after, signal),
-        (process) => [
-          {
-            id: process.pid,
-            data: {
-              type: 'start',
-              process: encodeReply(endpoints.getProcess.reply, withInstance(service, process)),
-            },
+      return eventsToEnd(successors(service, after, signal), (process) => [
+        {
+          id: process.pid,
+          data: {
+            type: 'start',
+            process: encodeReply(endpoints.getProcess.reply, withInstance(service, process)),
           },
-        ],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+        },
+      ])
     },
   })
   define({
