@@ -192,7 +192,7 @@ function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPa
     const wanted = c.req.header(INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
-    if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
+    if (!isUpload(c.req.method, c.req.path)) await boundBody(c, plan.maxBodyBytes)
     await next()
   })
 }
