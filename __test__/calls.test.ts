@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { CallTable } from '../lib/backends/native/call-table.js'
 import type { NativeEvent } from '../lib/boundary/index.js'
+import { withSandbox } from './helpers/invariants.js'
+import { rejectionOf } from './helpers/thrown.js'
 
 describe('CallTable', () => {
   it('gives every pending call its own id above 0', () => {
@@ -41,3 +43,22 @@ describe('CallTable', () => {
     expect(seen).toEqual(['debug m', 'info m', 'warn m', 'error m'])
   })
 })
+
+it('a call whose result cannot become a JavaScript value is rejected', () =>
+  withSandbox(async ({ sandbox }) => {
+    await sandbox.files.write('a', '')
+    // The addon sets the elements of an array, and this refuses those of the list of files.
+    Object.defineProperty(Object.prototype, 0, {
+      configurable: true,
+      set(value) {
+        if (Object.hasOwn(Object(value), 'modified')) throw new Error('no room')
+        Object.defineProperty(this, 0, { value, configurable: true, enumerable: true, writable: true })
+      },
+    })
+    const listing = await rejectionOf(sandbox.files.list('.')).finally(() =>
+      Reflect.deleteProperty(Object.prototype, 0),
+    )
+    expect(listing).toMatchObject({ code: 'ENGINE_ERROR' })
+    expect(String(listing)).toContain('the result cannot be passed to JavaScript')
+    expect(await sandbox.files.list('.')).toHaveLength(1)
+  }))

@@ -81,18 +81,20 @@ describe('the span of a command', () => {
 
   it('has the kind of an error, and not its message', () =>
     withSpans(async ({ sandbox, spans }) => {
-      // Before a shell is replaced: a command that times out in its turn has no exit code.
+      // The timeout also counts while the shell starts or is replaced, and such a command has no exit code.
+      await sandbox.exec('exit 3')
       await rejectionOf(sandbox.exec('sleep 60', { timeout: 20 }))
       await sandbox.exec('kill -9 $BASHPID')
       await rejectionOf(sandbox.exec('secret=1; exit 4', { check: true }))
       await rejectionOf(sandbox.exec('true', { cwd: '/proc/nonexistent' }))
       await rejectionOf(sandbox.exec('true', { signal: AbortSignal.abort() }))
       await sandbox.execStream('exit 5').result
-      const seen = (await spans(6)).map(({ attributes, status }) => {
+      const seen = (await spans(7)).map(({ attributes, status }) => {
         expect(status).toEqual({ code: SpanStatusCode.ERROR })
         return [attributes['error.type'], attributes['process.exit.code']]
       })
       expect(seen).toEqual([
+        ['3', 3],
         ['COMMAND_TIMEOUT', 143],
         ['SIGKILL', 137],
         ['COMMAND_FAILED', 4],

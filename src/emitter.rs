@@ -3,15 +3,15 @@
 use crate::process;
 use crate::types::{NativeBlocker, NativeEvent, NativeQuestion, NativeResult};
 use crate::value::Value;
-use nacre_core::error::Error;
+use nacre_core::error::{Code, Error};
 use nacre_core::exec::{Blocker, Outcome};
 use nacre_core::questions::Question;
-use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, Uint32Array};
+use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, ToNapiValue, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
 use std::time::UNIX_EPOCH;
 
-type Callback = ThreadsafeFunction<NativeEvent, (), NativeEvent, Status, false, true>;
+type Callback = ThreadsafeFunction<NativeEvent, (), Converted, Status, false, true>;
 
 /// Maximum bytes of a string. Longer text is sent as bytes and decoded in slices: one large string would stall the
 /// event loop.
@@ -25,8 +25,8 @@ pub struct Emitter {
 impl Emitter {
     /// Creates an emitter. The queue is unbounded, but the windows of commands and the limits of questions bound its content.
     pub fn new(callback: Function<'_, NativeEvent, ()>) -> Result<Self> {
-        let callback =
-            callback.build_threadsafe_function::<NativeEvent>().callee_handled::<false>().weak::<true>().build()?;
+        let builder = callback.build_threadsafe_function::<NativeEvent>().callee_handled::<false>().weak::<true>();
+        let callback = builder.build_callback(|context| convert(context.env.raw(), context.value))?;
         Ok(Self { callback })
     }
 
@@ -55,6 +55,38 @@ impl Emitter {
             }
         }
     }
+}
+
+/// An event as a JavaScript value.
+struct Converted(sys::napi_value);
+
+impl ToNapiValue for Converted {
+    unsafe fn to_napi_value(_: sys::napi_env, Self(value): Self) -> Result<sys::napi_value> {
+        Ok(value)
+    }
+}
+
+/// Converts an event. Every call is answered: its last event becomes an error if it cannot be converted, for lack of memory for
+/// example.
+fn convert(env: sys::napi_env, event: NativeEvent) -> Result<Converted> {
+    let ended = match event {
+        NativeEvent::Result { id, .. } | NativeEvent::Done { id, .. } | NativeEvent::Error { id, .. } => Some(id),
+        _ => None,
+    };
+    // SAFETY: the environment is that of this thread.
+    match (unsafe { NativeEvent::to_napi_value(env, event) }, ended) {
+        (Err(error), Some(id)) => {
+            let message = format!("the result cannot be passed to JavaScript: {}", error.reason);
+            let event = failed(id, Error::new(Code::EngineError, message), false);
+            // SAFETY: as above. An exception that is pending would refuse the next value, too.
+            unsafe {
+                sys::napi_get_and_clear_last_exception(env, &mut std::ptr::null_mut());
+                NativeEvent::to_napi_value(env, event)
+            }
+        }
+        (converted, _) => converted,
+    }
+    .map(Converted)
 }
 
 /// The last event of a command.

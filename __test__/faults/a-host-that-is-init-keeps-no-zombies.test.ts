@@ -1,5 +1,5 @@
 /** The host is PID 1 of a pid namespace, as in a container: whatever loses its parent becomes its child. */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { expectGone, startHost } from '../helpers/host.js'
 import { isRest, modes } from '../helpers/modes.js'
 import { asInit as wrapper } from '../helpers/namespaces.js'
 import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 /** Half of them leave orphans. */
 const COMMANDS = isRest ? 1000 : 200
@@ -96,15 +96,17 @@ describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace
           print(stdout + 'ready, with groups: ' + (await sandbox.capabilities()).cgroup)
         })
       `
-      const groups: string[] = []
+      let groups: string[] = []
       for (let round = 0; round < 2; round++) {
         const host = startHost(busy, wrapper, mode.env)
         await host.printed('ready')
+        // It removes what the host before it has left.
+        await holds(() => !groups.some((group) => existsSync(group)))
         process.kill(host.pid, 'SIGKILL')
         expect(await host.ended()).toBe('SIGKILL')
         await expectGone(host.tag)
         expect(host.output().includes('/nacre-1-')).toBe(host.output().includes('with groups: v2'))
-        groups.push(...groupsIn(host.output()))
+        groups = groupsIn(host.output())
       }
       // With the namespace its supervisors are killed too, mostly before they have removed what is empty now.
       rmSync(stateDir, { recursive: true })

@@ -1,6 +1,6 @@
 /** Processes that have left their session and their parents, when the supervisor that would find them was killed. */
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
@@ -9,7 +9,7 @@ import { startHost } from '../helpers/host.js'
 import { itInEveryMode, modes } from '../helpers/modes.js'
 import { asOrdinaryUser, giveToOrdinaryUser, obstacle } from '../helpers/ordinary-user.js'
 import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 /** Without output of the session, like real daemons. */
 const forms = (nap: string) => [
@@ -109,6 +109,40 @@ describe.each([
       },
       () => `${nap} is left`,
     )
+
+  it.skipIf(!isTested)(
+    'a later program with the same stateDir removes the control groups that a dead one and its supervisor have left',
+    async () => {
+      const [stateDir, another, nap] = [directory(), directory(), proc.uniqueSleep()]
+      const run = async (state: string) => {
+        const next = start(state, `await sandbox.exec('true'); await sandbox.destroy(); print('ended')`)
+        expect(await next.ended()).toBe(0)
+      }
+      // A process without the mark is found by its group.
+      for (const leave of ['', `ulimit -x 1000; setsid -f ${nap} > /dev/null 2>&1;`]) {
+        const body = `
+          setInterval(() => {}, 1000)
+          const { cgroup } = await sandbox.capabilities()
+          const leave = cgroup === 'v2' ? ${JSON.stringify(leave)} : ''
+          print(cgroup + ' supervisor=' + (await sandbox.exec(leave + ' echo $PPID')).stdout + '.')
+        `
+        const host = start(stateDir, body)
+        await host.printed('\n.')
+        const [, cgroup, supervisor] = /(\w+) supervisor=(\d+)/.exec(host.output()) ?? []
+        const leaves = cgroup === 'v2' && leave !== ''
+        if (leaves) await proc.untilRuns(nap)
+        await holds(() => readdirSync(stateDir).some((name) => /^program-\w+$/.test(name)))
+        await killBoth({ host, supervisor: Number(supervisor) })
+        const left = proc.ownGroups(host.pid)
+        expect(left.length > 0).toBe(cgroup === 'v2')
+        // It does not know that the program is dead.
+        await run(another)
+        expect(proc.runs(nap)).toBe(leaves)
+        await run(stateDir)
+        expect([left.filter((group) => existsSync(group)), proc.runs(nap)]).toEqual([[], false])
+      }
+    },
+  )
 
   it.skipIf(!isTested)('what a command has daemonized ends with its killed supervisor', async () => {
     const nap = proc.uniqueSleep()

@@ -134,16 +134,26 @@ const closings = {
   'all groups of the session': `${below}; setsid -f NAP; chmod 0 $group/../cgroup.procs $group/../.. `,
 }
 
-it.each(Object.entries(closings))('a command that closes %s is killed', async (_, close) => {
+/** Starts a program of an ordinary user in a group that belongs to this user. Undefined where that is not possible. */
+function inOwnGroup(program: string) {
   const away = hasGroups && obstacle === undefined && ordinaryUser !== undefined ? foreignGroup() : undefined
-  if (away === undefined || ordinaryUser === undefined) return
+  if (away === undefined || ordinaryUser === undefined) return undefined
   mkdirSync(path.join(away, 'host'))
   for (const directory of [away, path.join(away, 'host')])
     for (const name of ['.', 'cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control'])
       chownSync(path.join(directory, name), ordinaryUser, ordinaryUser)
+  const enter = ['bash', '-c', `echo $$ > ${away}/host/cgroup.procs; exec "$@"`, 'bash']
+  const left = () =>
+    [away, path.join(away, 'host')].flatMap((directory) =>
+      readdirSync(directory).filter((name) => name.startsWith('nacre')),
+    )
+  return { host: startHost(program, [...enter, ...asOrdinaryUser]), left }
+}
+
+it.each(Object.entries(closings))('a command that closes %s is killed', async (_, close) => {
   const nap = proc.uniqueSleep()
   const text = `${close.replace('NAP', nap)}; trap '' TERM; sleep 600`
-  const program = `
+  const started = inOwnGroup(`
     const sandbox = new Sandbox({ cwd: '/', forceKillAfterDelay: 100 })
     const main = async () => {
       print((await sandbox.capabilities()).cgroup)
@@ -156,13 +166,53 @@ it.each(Object.entries(closings))('a command that closes %s is killed', async (_
       print('destroyed')
     }
     main()
-  `
-  const enter = ['bash', '-c', `echo $$ > ${away}/host/cgroup.procs; exec "$@"`, 'bash']
-  const host = startHost(program, [...enter, ...asOrdinaryUser])
+  `)
+  if (started === undefined) return
+  const { host, left } = started
   expect(await host.ended(), host.output()).toBe(0)
   expect(host.output()).toBe('v2\nCOMMAND_TIMEOUT none\n\ndestroyed\n')
   expect(proc.runs(nap)).toBe(false)
-  expect(readdirSync(away).filter((name) => name.startsWith('nacre'))).toEqual([])
+  expect(left()).toEqual([])
+})
+
+/** The groups of a command, of its session and of its host, and rights for them that are not enough. */
+const rights = {
+  'the group of a session': 'chmod 500 $group/..',
+  'the list of a session': 'chmod 400 $group/../cgroup.procs',
+  'the list of a command': 'chmod 400 $group/cgroup.procs',
+  'the list of the host': 'chmod 400 $group/../../cgroup.procs',
+  'the group of the host': 'chmod 500 $group/../..',
+  everything: 'chmod 0 $group/*.* $group $group/../*.* $group/.. $group/../../cgroup.procs $group/../..',
+}
+
+it.each(Object.entries(rights))('a session goes on after a command has closed %s', async (_, close) => {
+  const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
+  const shut = `${below.replace(/\/below.*/, '')}; ${close}; true`
+  const started = inOwnGroup(`
+    const sandbox = new Sandbox({ cwd: '/', forceKillAfterDelay: 100 })
+    const main = async () => {
+      await sandbox.exec(${JSON.stringify(`${job} > /dev/null 2>&1 & ${shut}`)})
+      const { code } = await sandbox.exec(${JSON.stringify(`${shut}; sleep 600`)}, { timeout: 200 }).catch((error) => error)
+      print(code + ' ' + (await sandbox.exec(${JSON.stringify(`pgrep -c -x -f '${job}'; ${shut}`)})).stdout)
+      const process = await sandbox.startProcess(${JSON.stringify(`setsid -f ${nap} > /dev/null 2>&1; sleep 600`)})
+      print((await sandbox.exec('sed -n s/^0:://p /proc/' + process.pid + '/cgroup')).stdout)
+      await sandbox.exec('kill -9 $$').catch(() => {})
+      await sandbox.exec(${JSON.stringify(shut)})
+      const running = sandbox.exec('sleep 600')
+      running.catch(() => {})
+      await process.kill()
+      print((await (await sandbox.createSession()).exec(${JSON.stringify(`pgrep -c -x -f '${nap}'; ${shut}`)})).stdout)
+      await sandbox.destroy()
+      print('destroyed')
+    }
+    main()
+  `)
+  if (started === undefined) return
+  const { host, left } = started
+  expect(await host.ended(), host.output()).toBe(0)
+  expect(host.output()).toMatch(/^COMMAND_TIMEOUT 1\n\n\/.*\/nacre-[^/]+\/[bp]-\d+\n\n0\n\ndestroyed\n$/)
+  expect([job, nap].map(proc.runs)).toEqual([false, false])
+  expect(left()).toEqual([])
 })
 
 it('groups that a command leaves behind are removed with its session, and while it runs on they stay', () =>

@@ -9,12 +9,18 @@ use std::process::Command;
 
 const SOURCES: &str = "builtin";
 
+mod descent_mark {
+    include!("../containment/src/descent_mark/layout.rs");
+}
+
 fn main() {
     println!("cargo::rerun-if-changed={SOURCES}");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("nacre.so");
     let compiler = cc::Build::new()
         .std("gnu11")
         .define("_GNU_SOURCE", None)
+        .define("DESCENT_MARK_BIT", descent_mark::MARK_BIT.to_string().as_str())
+        .define("DESCENT_NAME_BITS", descent_mark::NAME_BITS.to_string().as_str())
         .opt_level(2)
         .debug(false)
         .pic(true)

@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// One control group, named by its directory. Dropping it removes nothing; see [`Group::remove`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Group {
     /// Creates the group `name` inside `parent`.
     pub fn create(parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
-        fs::create_dir(&path)?;
+        permitted(parent, || fs::create_dir(&path))?;
         Ok(Self { path })
     }
 
@@ -44,17 +44,22 @@ impl Group {
     /// # Errors
     /// Those of flock(2).
     pub fn hold(&self) -> io::Result<Option<fs::File>> {
-        lock::take(&self.path)
+        permitted(&self.path, || lock::take(&self.path))
+    }
+
+    /// Opens the directory, in which a child can be born (`CLONE_INTO_CGROUP`).
+    pub fn open(&self) -> io::Result<fs::File> {
+        permitted(&self.path, || fs::File::open(&self.path))
     }
 
     /// Moves a process into this group. Its future children start here; its present children stay where they are.
     pub fn add(&self, pid: Pid) -> io::Result<()> {
-        fs::write(self.path.join("cgroup.procs"), pid.to_string())
+        self.write("cgroup.procs", &pid.to_string())
     }
 
     /// Lists the processes in this group itself, without zombies.
     pub fn members(&self) -> io::Result<Vec<Pid>> {
-        self.permitted(|| read_pids(self.path.join("cgroup.procs")))
+        permitted(&self.path, || read_pids(self.path.join("cgroup.procs")))
     }
 
     /// Like [`Group::members`]; `None` if the group does not exist.
@@ -97,18 +102,23 @@ impl Group {
 
     /// Sends SIGKILL to every process in this group and below, atomically against forks.
     pub fn kill(&self) -> io::Result<()> {
-        self.permitted(|| fs::write(self.path.join("cgroup.kill"), "1"))
+        self.write("cgroup.kill", "1")
     }
 
     /// Freezes every process in this group and below, or thaws them. [`Group::is_frozen`] shows when the last one has
     /// stopped. A frozen process handles no signal until it is thawed, except SIGKILL.
     pub fn set_frozen(&self, frozen: bool) -> io::Result<()> {
-        fs::write(self.path.join("cgroup.freeze"), if frozen { "1" } else { "0" })
+        self.write("cgroup.freeze", if frozen { "1" } else { "0" })
+    }
+
+    /// Writes to a file of the group.
+    pub(crate) fn write(&self, name: &str, text: &str) -> io::Result<()> {
+        permitted(&self.path, || fs::write(self.path.join(name), text))
     }
 
     /// True once every process in this group and below has stopped. A group that does not exist has none.
     pub fn is_frozen(&self) -> io::Result<bool> {
-        match read_file(self.path.join("cgroup.events")) {
+        match permitted(&self.path, || read_file(self.path.join("cgroup.events"))) {
             Err(error) if is_gone(&error) => Ok(true),
             events => Ok(events?.split(|&byte| byte == b'\n').any(|line| line == b"frozen 1")),
         }
@@ -117,13 +127,13 @@ impl Group {
     /// A file whose descriptor has an exceptional condition, for poll(2), once the first process has come into this group
     /// or one below, the last has left, or the group was frozen or thawed, since [`note_change`].
     pub fn changes(&self) -> io::Result<fs::File> {
-        fs::File::open(self.path.join("cgroup.events"))
+        permitted(&self.path, || fs::File::open(self.path.join("cgroup.events")))
     }
 
     /// The groups inside this one, without those inside them.
     pub fn inner(&self) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
-        for entry in self.permitted(|| fs::read_dir(&self.path))? {
+        for entry in permitted(&self.path, || fs::read_dir(&self.path))? {
             let entry = entry?;
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 found.push(Self::at(entry.path()));
@@ -132,22 +142,9 @@ impl Group {
         Ok(found)
     }
 
-    /// Does something again if a command has taken the permissions for it away. Its user is the owner of the group.
-    fn permitted<T>(&self, action: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        match action() {
-            Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
-                let above: Vec<_> = self.path.ancestors().collect();
-                above.into_iter().rev().filter(|path| is_cgroup2(path)).for_each(|path| permit(path, 0o700));
-                ["cgroup.procs", "cgroup.kill"].iter().for_each(|name| permit(&self.path.join(name), 0o600));
-                action()
-            }
-            outcome => outcome,
-        }
-    }
-
     /// Removes this group if it is empty and has no groups below it.
     pub fn remove_alone(&self) -> io::Result<()> {
-        match fs::remove_dir(&self.path) {
+        match permitted(&self.path, || fs::remove_dir(&self.path)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         }
@@ -164,23 +161,48 @@ impl Group {
 
     /// Removes this group and the groups below it. Fails with `EBUSY` while a process is left in any of them.
     pub fn remove(&self) -> io::Result<()> {
-        if let Ok(entries) = fs::read_dir(&self.path) {
-            for entry in entries.flatten() {
-                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                    Self::at(entry.path()).remove()?;
-                }
-            }
-        }
+        self.inner().unwrap_or_default().iter().try_for_each(Self::remove)?;
         self.remove_alone()
     }
 }
 
-/// Gives the owner of a file these permissions, too.
-fn permit(path: &Path, permissions: u32) {
-    let Ok(mode) = fs::metadata(path).map(|found| found.mode()) else { return };
-    if mode & permissions != permissions {
-        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | permissions));
+/// Does something with a group again if a command has taken the permissions for it away.
+fn permitted<T>(group: &Path, action: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    match action() {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) && restore_permissions(group) => action(),
+        outcome => outcome,
     }
+}
+
+/// Gives this user the permissions back that a command has taken away: its user is the owner of the group. Those of the
+/// groups above matter, too, since the kernel moves no process without those of a common one. True if any was missing.
+pub fn restore_permissions(group: &Path) -> bool {
+    let mut above: Vec<_> = group.ancestors().collect();
+    above.reverse();
+    let mut has_restored = false;
+    for directory in above.into_iter().filter(|path| is_cgroup2(path)) {
+        has_restored |= permit(directory, 0o700);
+        for (name, permissions) in FILES {
+            has_restored |= permit(&directory.join(name), permissions);
+        }
+    }
+    has_restored
+}
+
+/// The files that are used here, and the permissions for them.
+const FILES: [(&str, u32); 5] = [
+    ("cgroup.procs", 0o600),
+    ("cgroup.kill", 0o200),
+    ("cgroup.freeze", 0o600),
+    ("cgroup.subtree_control", 0o600),
+    ("cgroup.events", 0o400),
+];
+
+/// Gives the owner of a file these permissions, too. True if it did not have them.
+fn permit(path: &Path, permissions: u32) -> bool {
+    let mode = fs::metadata(path).map_or(permissions, |found| found.mode());
+    mode & permissions != permissions
+        && fs::set_permissions(path, fs::Permissions::from_mode(mode | permissions)).is_ok()
 }
 
 /// Reads a file of [`Group::changes`]: only later changes show from now on.
@@ -241,11 +263,15 @@ pub enum ProbeError {
 /// processes, as this one does, the kernel enables none.
 pub fn probe() -> Result<PathBuf, ProbeError> {
     let own = own_directory().ok_or(ProbeError::NotMounted)?;
-    let beside = own.parent().filter(|directory| is_cgroup2(directory) && hands_down_limits(directory));
-    match beside.map(try_directory) {
+    match above(&own).filter(|directory| hands_down_limits(directory)).map(try_directory) {
         Some(Ok(directory)) => Ok(directory),
         _ => try_directory(&own),
     }
+}
+
+/// The group above, if this process sees it.
+fn above(group: &Path) -> Option<&Path> {
+    group.parent().filter(|directory| is_cgroup2(directory))
 }
 
 fn hands_down_limits(directory: &Path) -> bool {
@@ -275,19 +301,51 @@ const OWN: &str = "nacre-";
 /// A new group is held, or has a process, much sooner.
 const OLD: Duration = Duration::from_secs(10);
 
+/// How long a killed process may take to leave its group.
+const EMPTYING: Duration = Duration::from_millis(500);
+
+/// The time between two looks at that.
+const LOOK: Duration = Duration::from_millis(1);
+
 /// Removes empty groups whose owners were killed: a host and its supervisors may die together, with their pid
 /// namespace. An owner whose group may be empty holds it ([`Group::hold`]), also in other pid namespaces.
 fn clear_leftovers(directory: &Path) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(OWN.as_bytes()) {
-            continue;
-        }
-        let made = entry.metadata().and_then(|info| info.modified());
+    for (_, group) in own_groups(directory) {
+        let made = fs::metadata(group.path()).and_then(|info| info.modified());
         let is_old = made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > OLD));
-        if let (true, Ok(Some(_lock))) = (is_old, lock::take(&entry.path())) {
-            let _ = Group::at(entry.path()).remove();
+        if let (true, Ok(Some(_lock))) = (is_old, group.hold()) {
+            let _ = group.remove();
         }
     }
+}
+
+/// Kills what programs that have ended have left in their groups, and removes the groups, however young they are. A part of
+/// a group's name is that of its program. A supervisor that lives on holds its group, and removes it.
+pub fn end_leftovers(is_ended: impl Fn(&str) -> bool) {
+    let own = own_directory();
+    for directory in own.iter().flat_map(|own| [Some(&**own), above(own)]).flatten() {
+        for (_, group) in own_groups(directory).filter(|(name, _)| name.split('-').any(&is_ended)) {
+            let give_up = Instant::now() + EMPTYING;
+            let end = || group.hold().ok().flatten().and_then(|_lock| group.kill().and_then(|()| group.remove()).ok());
+            while end().is_none() && group.path().exists() && Instant::now() < give_up {
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+}
+
+/// The groups in a directory that nacre has made.
+fn own_groups(directory: &Path) -> impl Iterator<Item = (String, Group)> {
+    let names = fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok());
+    let directory = directory.to_path_buf();
+    names.filter(|name| name.starts_with(OWN)).map(move |name| {
+        let group = Group::at(directory.join(&name));
+        (name, group)
+    })
 }
 
 /// Maps the group path from `/proc/self/cgroup` through a mount.
@@ -303,7 +361,6 @@ fn is_cgroup2(directory: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Instant;
 
     #[test]
     fn finds_the_directory_in_pure_hybrid_and_namespaced_layouts() {
@@ -316,6 +373,60 @@ mod tests {
         assert_eq!(under(container, "/docker/x/y"), Some("/sys/fs/cg roup/y".into()));
         assert_eq!(under(container, "/elsewhere"), None);
         assert_eq!(under("1 2 0:3 / /proc rw - proc proc rw", "/"), None);
+    }
+
+    #[test]
+    fn what_a_command_forbids_is_permitted_again() {
+        let Ok(directory) = probe() else { return };
+        let place = Group::create(&directory, &format!("rights-test-{}", std::process::id())).unwrap();
+        let [from, to] = ["from", "to"].map(|name| Group::create(place.path(), name).unwrap());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::new(child.id() as i32).unwrap();
+        from.add(pid).unwrap();
+        let user = rustix::thread::Uid::from_raw(65534);
+        let is_root = rustix::process::geteuid().is_root();
+        let mut paths = Vec::new();
+        for group in [&place, &from, &to] {
+            paths.extend(fs::read_dir(group.path()).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        paths.insert(0, place.path().into());
+        if is_root {
+            paths.iter().for_each(|path| std::os::unix::fs::chown(path, Some(65534), None).unwrap());
+        }
+        let groups = [place.clone(), from.clone(), to.clone()];
+        let act = move || {
+            if is_root {
+                // Of this thread: root may do everything.
+                rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+            }
+            let [place, from, to] = &groups;
+            let actions: [(&str, &dyn Fn() -> io::Result<()>); 9] = [
+                ("move", &|| to.add(pid)),
+                ("freeze", &|| place.set_frozen(true)),
+                ("look", &|| place.is_frozen().map(drop)),
+                ("thaw", &|| place.set_frozen(false)),
+                ("watch", &|| to.changes().map(drop)),
+                ("list", &|| place.members_below().map(|found| assert_eq!(found, [pid]))),
+                ("open", &|| from.open().map(drop)),
+                ("make", &|| Group::create(from.path(), "inner").map(drop)),
+                ("remove", &|| from.remove()),
+            ];
+            for (name, action) in actions {
+                for path in paths.iter().rev().filter(|path| path.exists()) {
+                    fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+                }
+                action().unwrap_or_else(|error| panic!("{name}: {error}"));
+                restore_permissions(to.path());
+                restore_permissions(from.path());
+            }
+        };
+        std::thread::spawn(act).join().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let give_up = Instant::now() + Duration::from_secs(1);
+        while place.remove().is_err() {
+            assert!(Instant::now() < give_up);
+        }
     }
 
     fn make_old(group: &Group) {

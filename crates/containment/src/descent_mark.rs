@@ -6,15 +6,17 @@
 //!
 //! A mark has the pid of the supervisor in its upper bits, so that one supervisor may run below another.
 
+mod layout;
+
 use crate::pid::Pid;
 use crate::session_mark::soft_limit;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
 
-/// All marks have this bit, and no higher one.
-const MARK: u64 = 1 << 61;
-/// The lower bits tell the marks of one supervisor apart. The builtin changes them for each standby (`fork.c`).
-const NAME: u64 = (1 << 39) - 1;
+const MARK: u64 = 1 << layout::MARK_BIT;
+const NAME: u64 = (1 << layout::NAME_BITS) - 1;
+/// The bits between, in which a pid fits.
+const SUPERVISOR: u64 = (1 << (layout::MARK_BIT - layout::NAME_BITS)) - 1;
 
 /// The mark of the process that has this [`crate::tree::MARK`] in its environment.
 pub fn named(supervisor: Pid, name: &str) -> u64 {
@@ -29,7 +31,7 @@ pub fn fresh(supervisor: Pid) -> u64 {
 }
 
 fn base(supervisor: Pid) -> u64 {
-    MARK | u64::from(supervisor.raw().cast_unsigned() & 0x3f_ffff) << 39
+    MARK | (u64::from(supervisor.raw().cast_unsigned()) & SUPERVISOR) << layout::NAME_BITS
 }
 
 /// The mark of a process. `None` if it has none of this supervisor.

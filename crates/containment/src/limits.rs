@@ -78,7 +78,7 @@ impl Limits {
             if !available.split_ascii_whitespace().any(|name| name == controller) {
                 return Err(EnableError::Missing { controller: controller.into(), parent: parent.to_path_buf() });
             }
-            fs::write(parent.join("cgroup.subtree_control"), format!("+{controller}")).map_err(|error| {
+            Group::at(parent).write("cgroup.subtree_control", &format!("+{controller}")).map_err(|error| {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
                 EnableError::Refused { controller: controller.into(), parent: parent.to_path_buf(), errno }
             })?;

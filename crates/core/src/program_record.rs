@@ -1,12 +1,14 @@
 //! The record of this program in a state directory: its name in the marks of its processes.
 //!
 //! If the program and a supervisor are killed at the same moment, no process is left to clean up. The next program with the
-//! same directory finds the record and kills what has its name. The record is a file that is locked as long as its
-//! program lives (flock(2)), so no pid is compared, which could be reused or belong to another pid namespace.
+//! same directory finds the record, kills what has its name, and removes its control groups. The record is a file that is
+//! locked as long as its program lives (flock(2)), so no pid is compared, which could be reused or belong to another pid
+//! namespace.
 //!
 //! The race: another program finds a record before it is locked. So the file gets its name afterwards.
 
 use crate::private_directory;
+use nacre_containment::cgroup;
 use nacre_containment::job::lock;
 use nacre_containment::lock::Lock;
 use nacre_containment::session_mark::{self, Marks, Program};
@@ -103,7 +105,9 @@ impl ProgramRecord {
         let ended = self.ended()?;
         let is_ended = |program: Program| ended.iter().any(|(one, ..)| *one == Some(program));
         if ended.iter().any(|(program, ..)| program.is_some()) {
-            session_mark::kill_all(is_ended)?;
+            let killed = session_mark::kill_all(is_ended);
+            cgroup::end_leftovers(|word| word.parse().is_ok_and(is_ended));
+            killed?;
         }
         // Their locks are held until here, so no other program does the same.
         ended.iter().for_each(|(_, path, _)| drop(fs::remove_file(path)));

@@ -4,8 +4,7 @@ use nacre_protocol::standing::RunAs;
 use rustix::process::{Gid, Uid, geteuid};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, set_thread_res_gid, set_thread_res_uid,
 };
 use std::io;
 
@@ -65,9 +64,11 @@ fn keep(kept: CapabilitySet) -> io::Result<()> {
 /// Plain system calls, callable between fork and exec: the C library's functions involve every thread, and a fork by
 /// clone(2) still lists the threads of its parent.
 pub fn become_user(RunAs { uid, gid, groups }: &RunAs) -> io::Result<()> {
-    let groups: Vec<Gid> = groups.iter().map(|group| Gid::from_raw_unchecked(*group)).collect();
+    // SAFETY: the pointer and the length are those of the groups, which the kernel only reads.
+    if unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
     let (uid, gid) = (Uid::from_raw_unchecked(*uid), Gid::from_raw_unchecked(*gid));
-    set_thread_groups(&groups)?;
     set_thread_res_gid(gid, gid, gid)?;
     Ok(set_thread_res_uid(uid, uid, uid)?)
 }

@@ -202,7 +202,7 @@ static void write_limits(void) {
     /* The kernel does not use them: they mark what belongs to the supervisor, and what has the same origin
      * (crates/containment/src/session_mark.rs and descent_mark.rs). */
     if (resource == RLIMIT_LOCKS || getrlimit(resource, &limit) < 0) continue;
-    if (resource == RLIMIT_RSS && limit.rlim_cur >> 61 == 1) continue;
+    if (resource == RLIMIT_RSS && limit.rlim_cur >> DESCENT_MARK_BIT == 1) continue;
     write_item(LIMIT, resource, "", &limit, sizeof limit);
   }
 }

@@ -71,12 +71,12 @@ static void close_pipes_and_sockets(void) {
 /* Without control groups, the supervisor tells by a mark what the shell has started (crates/containment/src/descent_mark.rs):
  * what a shell starts that was a standby has another one. The pid is unique among what lives, the time among what has lived. */
 static void change_mark(void) {
-  const rlim_t mark = 1ULL << 61, name = (1ULL << 39) - 1;
+  const rlim_t name = (1ULL << DESCENT_NAME_BITS) - 1;
   struct rlimit limit;
   struct timespec now;
-  if (getrlimit(RLIMIT_RSS, &limit) < 0 || limit.rlim_cur >> 61 != mark >> 61) return;
+  if (getrlimit(RLIMIT_RSS, &limit) < 0 || limit.rlim_cur >> DESCENT_MARK_BIT != 1) return;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  rlim_t fresh = (rlim_t)own_pid << 17 ^ ((rlim_t)now.tv_sec << 30 | (rlim_t)now.tv_nsec);
+  rlim_t fresh = (rlim_t)own_pid << (DESCENT_NAME_BITS - 22) ^ ((rlim_t)now.tv_sec << 30 | (rlim_t)now.tv_nsec);
   limit.rlim_cur = (limit.rlim_cur & ~name) | (fresh & name);
   setrlimit(RLIMIT_RSS, &limit);
 }

@@ -3,6 +3,7 @@
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::spawn::Failure;
+use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_isolation::broker::Policy;
 use nacre_isolation::confined::Confined;
@@ -190,7 +191,7 @@ impl Active {
         let Key { fork_key, channel_name, denials } = &key;
         let has_init = wanted.namespaces.is_some_and(|namespaces| namespaces.processes);
         let group = groups.filter(|_| has_init).and_then(|groups| groups.make("init"));
-        let directory = group.as_ref().map(|group| File::open(group.path())).transpose()?;
+        let directory = group.as_ref().map(Group::open).transpose()?;
         let guards = [setting.host_pid, std::process::id() as i32];
         // Programs run as the same user, and must neither trace this process nor read its descriptors. Making it
         // non-dumpable prevents that, but also the mapping of users. So this setting follows the creation of

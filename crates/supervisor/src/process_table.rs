@@ -12,7 +12,7 @@ use crate::processes::Processes;
 use crate::spawn::{Failure, Plan, Tie, c_string};
 use crate::standing::Standing;
 use freeze::Freeze;
-use nacre_containment::cgroup::Group;
+use nacre_containment::cgroup::{self, Group};
 use nacre_containment::descent_mark;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
@@ -156,7 +156,13 @@ impl ProcessTable {
         };
         let unlimited = || Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
         let mut started = limited.map_err(|_| unlimited()).and_then(|()| plan.start());
-        if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
+        let is_refused =
+            |started: &Result<Pid, Failure>| started.as_ref().is_err_and(|failure| failure.step == StartStep::Group);
+        // A command may have taken the permissions for it away.
+        if is_refused(&started) && group.as_ref().is_some_and(|group| cgroup::restore_permissions(group.path())) {
+            started = plan.start();
+        }
+        if is_refused(&started) {
             // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups.
             plan.group = None;
             started = match &program.role {

@@ -173,7 +173,7 @@ impl Plan<'_> {
             .collect();
         let environment = pointers(&environment);
         let directory = c_string(self.cwd.as_os_str().as_bytes());
-        let group = self.group.map(|group| File::open(group.path()));
+        let group = self.group.map(Group::open);
         let group = group.transpose().map_err(|error| Failure::new(StartStep::Group, &error))?;
         let group = group.map(aside).transpose().map_err(prepare)?;
         let (report_read, report) = pipe().and_then(|(read, write)| Ok((read, aside(write)?))).map_err(prepare)?;
@@ -211,13 +211,13 @@ impl Plan<'_> {
         Err(message::decode(&bytes[..length]).unwrap_or_else(killed))
     }
 
-    /// Runs in the child, between fork and exec.
+    /// Runs in the child, between fork and exec. It may allocate: no other thread can have held the allocator's lock.
     ///
     /// # Safety
     /// Must be called in the child of a single-threaded process.
     unsafe fn set_up(&self, descriptors: &[OwnedFd], group: Option<i32>, directory: &CString) -> Result<(), Failure> {
         let ensure = |holds: bool, step: StartStep| if holds { Ok(()) } else { Err(Failure::last(step)) };
-        // SAFETY: every call is async-signal-safe, and every pointer was created before the fork and outlives it.
+        // SAFETY: only system calls, and every pointer was created before the fork and outlives it.
         unsafe {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);

@@ -485,7 +485,8 @@ impl Sandbox {
         let SharedSandbox { shell, user, limits, group_parent } = shared;
         let config = &self.inner.config;
         sessions.made += 1;
-        let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
+        let marks = self.marks();
+        let unique = format!("nacre-{}-{}", self.unique(&marks), sessions.made);
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
         let given = new.env.iter().map(|(name, _)| name.clone()).collect();
         let env = variables::changed(&self.env(user.as_ref()), new.env);
@@ -514,7 +515,7 @@ impl Sandbox {
             limits,
             saved,
             group: group_parent.map(|parent| (parent, unique)),
-            marks: self.marks(),
+            marks,
         };
         Handle::spawn(session).map_err(|error| cannot_start(&error))
     }
@@ -524,6 +525,11 @@ impl Sandbox {
         let mut record = self.inner.record.lock();
         let record = record.get_or_insert_with(|| ProgramRecord::of(&self.inner.config.state_dir));
         Arc::clone(&record.marks)
+    }
+
+    /// A part of the names of its control groups. A later program finds the groups by the program in it.
+    fn unique(&self, marks: &Marks) -> String {
+        format!("{}-{}-{}", std::process::id(), marks.program, self.inner.id)
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {

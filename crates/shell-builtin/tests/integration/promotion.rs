@@ -1,6 +1,10 @@
 //! A standby replaces a dead shell, with the state from the moment when it was forked.
 
+use crate::host::process::Process;
 use crate::host::{self, Session};
+use nacre_containment::descent_mark;
+use nacre_containment::pid::Pid;
+use nacre_protocol::shell::RequestFlags;
 
 #[test]
 fn a_promoted_standby_is_the_shell() {
@@ -138,4 +142,18 @@ fn a_standby_holds_no_end_of_a_pipe() {
         assert!(begun.elapsed() < host::LIMIT);
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
+}
+
+#[test]
+fn each_standby_has_a_mark_of_its_own_of_the_same_supervisor() {
+    let mut session = Session::start();
+    let pid = |raw| Pid::new(raw).unwrap();
+    let (supervisor, shell) = (pid(std::process::id().cast_signed()), pid(session.shell.pid));
+    descent_mark::give(shell, descent_mark::fresh(supervisor)).unwrap();
+    let mark = |pid| descent_mark::of(pid, supervisor).unwrap();
+    let standbys = [(); 2].map(|()| session.fork(false, RequestFlags::STANDBY, &[]));
+    standbys.iter().for_each(Process::wait_until_asleep);
+    let [first, second] = standbys.map(|standby| (mark(pid(standby.pid)), standby.end()).0);
+    assert!(first.is_some() && second.is_some() && first != second);
+    assert!(mark(shell).is_some_and(|own| Some(own) != first && Some(own) != second));
 }
