@@ -21,43 +21,32 @@ export {
   passUpgrade,
 } from './base/pass-http.js'
 export { Secret } from './base/secret.js'
-export { checkpointOptions } from './calls/checkpoint.js'
-export { sandboxEvent } from './calls/events.js'
-export { execOptions } from './calls/exec.js'
-export { killReason } from './calls/exit.js'
-export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from './calls/files.js'
-export { holdEvent, holdNote, holdOwner } from './calls/hold.js'
-export { filesystemOptions, isolationOptions, mountOptions, networkOptions } from './calls/isolation.js'
-export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
-export { limitOptions } from './calls/limits.js'
-export { logEvent, logLinesOptions } from './calls/logs.js'
-export { portUrlOptions } from './calls/ports.js'
-export { killOptions, processOptions, terminal, terminalOptions } from './calls/process.js'
-export { answer } from './calls/questions.js'
-export { execResult } from './calls/result.js'
-export { setEnvVarsOptions } from './calls/sandbox.js'
-export { serviceOptions } from './calls/service.js'
-export { historyOptions, sessionOptions } from './calls/session.js'
-export {
-  portOptions,
-  statusOptions,
-  waitForLogOptions,
-  waitForOptions,
-  waitForPortOptions,
-  waitOptions,
-} from './calls/waits.js'
-export {
-  workspaceChangesOptions,
-  workspaceCommitOptions,
-  workspaceDiffOptions,
-  workspaceDiscardOptions,
-} from './calls/workspace.js'
+export * as tables from './calls/tables.js'
 export { REFUSED } from './engine/enter.js'
 export { type Sendable, sendable } from './protocol/codec.js'
-export type { Endpoint, NamedProcess } from './protocol/endpoints.js'
+export {
+  type CallsOf,
+  type Endpoint,
+  type ParamsOf,
+  planOf,
+  type SimpleCalls,
+  takesSignal,
+} from './protocol/endpoint.js'
+export type { NamedProcess } from './protocol/endpoints.js'
 export * as endpoints from './protocol/endpoints.js'
 export { CALL_HEADER, HOLD_HEADER, INSTANCE_HEADER, RECEIVED_HEADER } from './protocol/headers.js'
 export { MOST_KEEP_MS } from './protocol/keep.js'
+export {
+  checkpointCalls,
+  jobCalls,
+  machineCalls,
+  portCalls,
+  processCalls,
+  processesCalls,
+  questionCalls,
+  sessionCalls,
+  workspaceCalls,
+} from './protocol/simple-calls.js'
 export { planEvents } from './requests/events.js'
 export { DEFAULT_SESSION, readExec } from './requests/exec.js'
 export {
@@ -70,13 +59,10 @@ export {
   planFileWatch,
   planFileWrite,
 } from './requests/files.js'
-export { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from './requests/jobs.js'
+export { planJobCancel, planJobFollow, planJobStart, readCursor } from './requests/jobs.js'
 export {
   planFilter,
-  planLogLines,
   planLogStream,
-  planLogs,
-  readCommandKill,
   readKill,
 } from './requests/logs.js'
 export { readProcess } from './requests/process.js'
@@ -85,18 +71,10 @@ export {
   linePattern,
   MOST_PATTERN_CHARACTERS,
   planWait,
-  planWaitFor,
   planWaitForLog,
   planWaitForPort,
 } from './requests/waits.js'
-export {
-  planChanges,
-  planCheckpoint,
-  planCommit,
-  planDiff,
-  planDiscard,
-  withCheckpoint,
-} from './requests/workspace.js'
+export { planDiff } from './requests/workspace.js'
 export { exitOf, resultOf } from './run/exec-stream.js'
 export { AS_STARTED } from './run/start-process.js'
 export type {
@@ -120,11 +98,13 @@ export { number as numberKind } from './schema/numbers.js'
 export { type CheckedPath, checkPath, directory, directoryText, filePath } from './schema/paths.js'
 export { unknownOption } from './schema/read.js'
 export {
+  type Body,
   boolean,
   date,
   encodeOutput,
   list,
   number,
+  only,
   optional,
   type Reply,
   type ReplyValue,

@@ -4,7 +4,7 @@ import { refusalOf } from '../helpers/thrown.js'
 
 describe('planWait', () => {
   it('waits forever by default', () => {
-    expect(planWait(undefined, 'wait')).toEqual({ timeout: 0, signal: undefined })
+    expect(planWait(undefined)).toEqual({ timeout: 0, signal: undefined })
   })
 })
 

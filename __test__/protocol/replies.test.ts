@@ -7,11 +7,19 @@ import { jobStatus } from '../../lib/calls/jobs.js'
 import { logEvent } from '../../lib/calls/logs.js'
 import { execResult } from '../../lib/calls/result.js'
 import * as endpoints from '../../lib/protocol/endpoints.js'
-import { type AnyField, optional, type Reply, reply, text } from '../../lib/schema/reply.js'
+import * as simpleCalls from '../../lib/protocol/simple-calls.js'
+import { type AnyField, type Body, optional, reply, text } from '../../lib/schema/reply.js'
 import { type Random, withRandom } from '../helpers/random.js'
 
-const tables = Object.entries<{ reply: unknown }>({ ...endpoints, fileEvent: { reply: fileEvent } }).map(
-  ([name, { reply }]): [string, Reply<never>] => [name, reply as Reply<never>],
+const tables = Object.entries<Record<string, { reply: unknown }>>({
+  ...simpleCalls,
+  endpoints,
+  files: { events: { reply: fileEvent } },
+}).flatMap(([group, calls]) =>
+  Object.entries(calls).map(([name, { reply }]): [string, Body<never>] => [
+    `${group}.${name}`,
+    reply as Body<never>,
+  ]),
 )
 
 /** What every result has. */
@@ -111,7 +119,7 @@ describe('a reply', () => {
     expect(jobStatus.encode({ ...state, ...known }, toBase64)).toEqual(state)
     const process = endpoints.getProcess.reply.decode({ id: 'web' })
     expect(process).toMatchObject({ id: 'web', endedAt: null, reason: null })
-    const [job] = endpoints.listJobs.reply.decode({ jobs: [{ startedAt: '', status: state }] }).jobs
+    const [job] = simpleCalls.jobCalls.list.reply.decode({ jobs: [{ startedAt: '', status: state }] })
     expect(job).toMatchObject({ startedAt: null, command: null })
   })
 

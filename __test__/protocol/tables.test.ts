@@ -3,7 +3,7 @@
 import { createServer } from '@nacre/server'
 import { Sandbox } from 'nacre'
 import { decodeOptions, encodeOptions, milliseconds, readOptions } from 'nacre/internal'
-import { execOptions, sendable } from 'nacre/internal/server'
+import { sendable, tables } from 'nacre/internal/server'
 import { describe, expect, it } from 'vitest'
 import { calls } from '../../dist/protocol/calls.js'
 import { readJson, shape } from '../../packages/server/lib/request-json.js'
@@ -38,7 +38,7 @@ it.each(calls.filter(({ route }) => route !== undefined))(
 )
 
 it('an option that is added to a table is read, sent and taken', () => {
-  const table = { ...execOptions, patience: { ...milliseconds, default: 70 } }
+  const table = { ...tables.execOptions, patience: { ...milliseconds, default: 70 } }
   expect(readOptions(table, { patience: 7.5 }, 'exec')).toEqual({ patience: 8 })
   expect(() => readOptions(table, { patience: -1 }, 'exec')).toThrow(
     'patience must be a number of milliseconds from 0 to 2147483647, not -1',

@@ -6,7 +6,7 @@ import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
-import { date, number, orNull, reply, text } from '../schema/reply.js'
+import { date, number, only, orNull, reply, text } from '../schema/reply.js'
 import { flag } from '../schema/values.js'
 import type { ShellTag } from './command.js'
 import type { ExecStream, SessionExecOptions } from './exec.js'
@@ -38,6 +38,9 @@ export interface SessionOptions {
    */
   isolation?: Isolation
 }
+
+/** A session in a reply: its id. */
+export const sessionById = only('id', text, 'Session')
 
 export const sessionOptions = table<SessionOptions>()({
   id: identifier,

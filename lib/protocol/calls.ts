@@ -1,6 +1,6 @@
 /** Every call with options: its table, and the route that takes it over HTTP. The docs are written from this list. */
 
-import { checkpointOptions, forkOptions } from '../calls/checkpoint.js'
+import { forkOptions } from '../calls/checkpoint.js'
 import { clientOptions } from '../calls/client.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from '../calls/container.js'
 import { connectProgramOptions, engineMountOptions, openSandboxOptions } from '../calls/engine.js'
@@ -23,33 +23,22 @@ import {
   jobFollowOptions,
   jobListOptions,
   jobPruneOptions,
-  jobReadOptions,
   jobStartOptions,
-  jobWaitOptions,
 } from '../calls/jobs.js'
 import { limitOptions } from '../calls/limits.js'
-import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
+import { logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
 import { listenOptions, portUrlOptions } from '../calls/ports.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
-import { historyOptions, sessionOptions } from '../calls/session.js'
-import {
-  portOptions,
-  waitForLogOptions,
-  waitForOptions,
-  waitForPortOptions,
-  waitOptions,
-} from '../calls/waits.js'
-import {
-  workspaceChangesOptions,
-  workspaceCommitOptions,
-  workspaceDiffOptions,
-  workspaceDiscardOptions,
-  workspaceOptions,
-} from '../calls/workspace.js'
+import { sessionOptions } from '../calls/session.js'
+import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../calls/waits.js'
+import { workspaceDiffOptions, workspaceOptions } from '../calls/workspace.js'
 import type { CallTable } from '../schema/kind.js'
+import { sendable } from './codec.js'
+import type { AnyCall } from './endpoint.js'
+import { backendCalls, checkpointCalls, jobCalls, processCalls, workspaceCalls } from './simple-calls.js'
 
 export interface Call {
   /** As the docs show it. */
@@ -59,6 +48,12 @@ export interface Call {
   route?: string
   /** It is never sent. */
   local?: true
+}
+
+/** A simple call as the docs show it. */
+function of({ name, method, path, options }: AnyCall): Call {
+  const hasBody = method === 'POST' && sendable(options).length > 0
+  return { name, table: options, ...(hasBody && { route: path }) }
 }
 
 export const calls: readonly Call[] = [
@@ -71,7 +66,7 @@ export const calls: readonly Call[] = [
   { name: 'limits', table: limitOptions },
   { name: 'createSession', table: sessionOptions, route: '/v1/sessions' },
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },
-  { name: 'session.history', table: historyOptions },
+  of(backendCalls.history),
   { name: 'session.listen', table: listenOptions, local: true },
   { name: 'portUrl', table: portUrlOptions, route: '/v1/port-links' },
   { name: 'isolation', table: isolationOptions },
@@ -90,13 +85,13 @@ export const calls: readonly Call[] = [
   { name: 'kill of execStream, and session.killCommand', table: killReason, route: '/v1/runs/{runId}/kill' },
   { name: 'kill', table: killOptions, route: '/v1/processes/{processId}/kill' },
   { name: 'wait and waitForInput', table: waitOptions, route: '/v1/processes/{processId}/wait' },
-  { name: 'waitFor', table: waitForOptions, route: '/v1/processes/{processId}/wait-for' },
+  of(processCalls.waitFor),
   { name: 'waitForLog', table: waitForLogOptions, route: '/v1/processes/{processId}/wait-for-log' },
   { name: 'a health check by port', table: portOptions, route: '/v1/services' },
   { name: 'waitForPort', table: waitForPortOptions, route: '/v1/processes/{processId}/wait-for-port' },
   { name: 'events', table: eventOptions },
-  { name: 'getLogs', table: logOptions },
-  { name: 'getLogLines', table: logLinesOptions, route: '/v1/processes/{processId}/lines' },
+  of(processCalls.logs),
+  of(processCalls.logLines),
   { name: 'output and streamProcessLogs', table: logStreamOptions },
   { name: 'files.read', table: fileReadOptions },
   { name: 'files.readStream', table: fileStreamOptions },
@@ -107,17 +102,17 @@ export const calls: readonly Call[] = [
   { name: 'files.remove', table: fileRemoveOptions, route: '/v1/sessions/{sessionId}/files/remove' },
   { name: 'files.watch', table: fileWatchOptions },
   { name: 'jobs.start', table: jobStartOptions, route: '/v1/jobs' },
-  { name: 'jobs.read', table: jobReadOptions },
+  of(jobCalls.read),
   { name: 'jobs.follow', table: jobFollowOptions },
-  { name: 'jobs.wait', table: jobWaitOptions },
+  of(jobCalls.wait),
   { name: 'jobs.list', table: jobListOptions },
   { name: 'jobs.prune', table: jobPruneOptions },
   { name: 'jobs.cancel', table: jobCancelOptions, route: '/v1/jobs/{jobId}/cancel' },
   { name: 'workspace', table: workspaceOptions, local: true },
-  { name: 'checkpoint', table: checkpointOptions, route: '/v1/checkpoints' },
+  of(checkpointCalls.make),
   { name: 'fork', table: forkOptions, local: true },
-  { name: 'workspace.changes', table: workspaceChangesOptions, route: '/v1/workspace/changes' },
+  of(workspaceCalls.changes),
   { name: 'workspace.diff', table: workspaceDiffOptions, route: '/v1/workspace/diff' },
-  { name: 'workspace.commit', table: workspaceCommitOptions, route: '/v1/workspace/commit' },
-  { name: 'workspace.discard', table: workspaceDiscardOptions, route: '/v1/workspace/discard' },
+  of(workspaceCalls.commit),
+  of(workspaceCalls.discard),
 ]

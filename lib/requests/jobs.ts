@@ -9,9 +9,7 @@ import {
   jobFollowOptions,
   jobListOptions,
   jobPruneOptions,
-  jobReadOptions,
   jobStartOptions,
-  jobWaitOptions,
 } from '../calls/jobs.js'
 import { type CheckedCommand, showCommand } from '../schema/command.js'
 import type { CompleteValues, OptionValues } from '../schema/kind.js'
@@ -26,7 +24,20 @@ export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSe
 }
 
 /** How to read a part of the output. */
-export type JobReadPlan = CompleteValues<typeof jobReadOptions>
+export type JobReadPlan = Omit<JobFollowPlan, 'signal'>
+
+/** Where to read. `cursor`: in bytes. */
+export interface JobPlace {
+  jobId: string
+  cursor: number
+}
+
+export interface JobWaitPlan {
+  jobId: string
+  signal: AbortSignal | undefined
+}
+
+export type JobFollowPlan = CompleteValues<typeof jobFollowOptions>
 
 /** Checks the argument of `jobs.start`. Throws OptionError. */
 export function planJobStart(options: unknown): JobStartPlan {
@@ -40,19 +51,9 @@ export function planJobStart(options: unknown): JobStartPlan {
   return ownOnly({ ...rest, timeout, input, command, shown: showCommand(command) })
 }
 
-/** Checks the options of `jobs.read`. Throws OptionError. */
-export function planJobRead(options: unknown): JobReadPlan {
-  return readWithDefaults(jobReadOptions, options, 'jobs.read')
-}
-
 /** Checks the options of `jobs.follow`. Throws OptionError. */
-export function planJobFollow(options: unknown): JobReadPlan & { signal: AbortSignal | undefined } {
+export function planJobFollow(options: unknown): JobFollowPlan {
   return readWithDefaults(jobFollowOptions, options, 'jobs.follow')
-}
-
-/** Checks the options of `jobs.wait`. Throws OptionError. */
-export function planJobWait(options: unknown): { signal: AbortSignal | undefined } {
-  return readWithDefaults(jobWaitOptions, options, 'jobs.wait')
 }
 
 /** Checks the options of `jobs.cancel`. Throws OptionError. */

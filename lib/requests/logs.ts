@@ -3,8 +3,8 @@
  */
 
 import { killReason } from '../calls/exit.js'
-import type { Encoding, ProcessState } from '../calls/index.js'
-import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
+import type { ProcessState } from '../calls/index.js'
+import { type logLinesOptions, logStreamOptions } from '../calls/logs.js'
 import { killOptions, PROCESS_STATES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
@@ -20,18 +20,8 @@ export function planLogStream(options: unknown, owner: string): LogStreamPlan {
   return readWithDefaults(logStreamOptions, options, owner)
 }
 
-/** Checks the options of `getLogs` and `getProcessLogs`. Throws OptionError. */
-export function planLogs(options: unknown, owner: string): { encoding: Encoding } {
-  return readWithDefaults(logOptions, options, owner)
-}
-
 /** Which lines of a log to read. */
 export type LogLinesPlan = CompleteValues<typeof logLinesOptions>
-
-/** Checks the options of `getLogLines`. Throws OptionError. */
-export function planLogLines(options: unknown): LogLinesPlan {
-  return readWithDefaults(logLinesOptions, options, 'getLogLines')
-}
 
 /** How to kill a process. Undefined: as in the process's options. */
 export interface KillRequest {
@@ -50,11 +40,14 @@ export function readKill(signal: unknown, options: unknown, owner: string): Kill
 }
 
 /** How to kill a command. Undefined: its `killSignal`. */
-export type CommandKill = Pick<KillRequest, 'signal' | 'reason'>
+export interface CommandKill {
+  signal: number | undefined
+  reason: string | undefined
+}
 
 /** Checks the arguments of `kill` of a stream, and of `killCommand`. Throws OptionError. */
 export function readCommandKill(signal: unknown, options: unknown, owner: string): CommandKill {
-  return { signal: readSignal(signal), ...readOptions(killReason, options, owner) }
+  return { signal: readSignal(signal), ...readWithDefaults(killReason, options, owner) }
 }
 
 function readSignal(signal: unknown): number | undefined {

@@ -9,7 +9,7 @@ import {
   portOptions,
   type statusRange,
   waitForLogOptions,
-  waitForOptions,
+  type waitForOptions,
   waitForPortOptions,
   waitOptions,
 } from '../calls/waits.js'
@@ -19,9 +19,9 @@ import type { CompleteValues } from '../schema/kind.js'
 import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
 import { linearExpression } from './linear-expression.js'
 
-/** Checks the options of a wait without others. Throws OptionError. */
-export function planWait(options: unknown, call: 'wait' | 'waitForInput'): WaitLimits {
-  return readWithDefaults(waitOptions, options, call)
+/** Checks the options of `wait`. Throws OptionError. */
+export function planWait(options: unknown): WaitLimits {
+  return readWithDefaults(waitOptions, options, 'wait')
 }
 
 /** What to wait for, and for how long. */
@@ -33,11 +33,6 @@ export const INPUT_AWAITED = 'one of its programs waited for input'
 /** The wait of `waitForInput`, as one for the first of several things. */
 export function planInput(limits: WaitLimits): WaitForPlan {
   return { ...limits, input: true, log: undefined, fromLine: 1, idle: undefined }
-}
-
-/** Checks the options of `waitFor`. Throws OptionError. */
-export function planWaitFor(options: unknown): WaitForPlan {
-  return readWithDefaults(waitForOptions, options, 'waitFor')
 }
 
 /** What a line of a log must contain. The engine looks for it. */

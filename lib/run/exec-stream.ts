@@ -23,10 +23,12 @@ import type {
   WaitOptions,
 } from '../calls/index.js'
 import { terminal } from '../calls/process.js'
+import { planOf } from '../protocol/endpoint.js'
+import { processCalls } from '../protocol/simple-calls.js'
 import type { ExecRequest } from '../requests/exec.js'
-import { planLogLines, planLogs, readCommandKill } from '../requests/logs.js'
+import { readCommandKill } from '../requests/logs.js'
 import { planSource } from '../requests/source.js'
-import { INPUT_AWAITED, planInput, planWait, planWaitFor, type WaitForPlan } from '../requests/waits.js'
+import { INPUT_AWAITED, planInput, type WaitForPlan } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import { AwaitedPromise } from './awaited.js'
@@ -112,13 +114,13 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 
   async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
-    const { encoding } = planLogs(options, 'getLogs')
+    const { encoding } = planOf(processCalls.logs, options)
     this.#requireLog('getLogs')
     return (await this.#view.logs(encoding)) as ProcessLogs<E>
   }
 
   async getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>> {
-    const plan = planLogLines(options)
+    const plan = planOf(processCalls.logLines, options)
     this.#requireLog('getLogLines')
     return (await calledBy(this.getLogLines, this.#view.logLines(plan))) as LogLines<E>
   }
@@ -128,7 +130,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 
   async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
-    const limits = planWait(options, 'waitForInput')
+    const limits = planOf(processCalls.waitForInput, options)
     const { by, input } = await calledBy(this.waitForInput, this.#waitFor(planInput(limits)))
     if (input !== undefined) return input
     throw by === 'exit'
@@ -140,7 +142,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 
   async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
-    const plan = planWaitFor(options)
+    const plan = planOf(processCalls.waitFor, options)
     if (plan.log !== undefined) this.#requireLog('waitFor with log')
     if (plan.idle !== undefined) this.#requireLog('waitFor with idle')
     return calledBy(this.waitFor, this.#waitFor(plan))
@@ -222,7 +224,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   async #stop(): Promise<void> {
     this.#feed.close()
     if (this.#isDetached) return
-    this.#run?.kill({ signal: undefined }).catch(() => {})
+    this.#run?.kill({ signal: undefined, reason: undefined }).catch(() => {})
     await this.#outcome.catch(() => {})
   }
 }

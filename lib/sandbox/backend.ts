@@ -7,46 +7,34 @@
 import type { Duplex } from 'node:stream'
 import type { WaitLimits } from '../base/waiting.js'
 import type {
-  Answer,
-  Capabilities,
-  Change,
-  Checkpoint,
-  Commit,
   Encoding,
   FileEvent,
   FileInfo,
   Forwarding,
-  HistoryEntry,
   JobHandle,
-  JobInfo,
   JobRead,
-  JobStatus,
   LogEvent,
   Logger,
-  LogLines,
-  NamedWorkspace,
-  OpenPort,
   Output,
   ProcessExit,
   ProcessInfo,
-  ProcessLogs,
-  ProcessStats,
-  ProcessWaiting,
-  Question,
   Rollback,
-  RunningCommand,
   Sandbox,
   SandboxEvent,
-  SandboxStats,
   ServiceFailure,
   ServiceHealth,
-  SessionStats,
   Undo,
-  WaitEnd,
-  WorkspaceUsage,
 } from '../calls/index.js'
 import type { sessionOptions } from '../calls/session.js'
+import type { CallsOf } from '../protocol/endpoint.js'
 import type { FoundLine } from '../protocol/endpoints.js'
+import type {
+  backendCalls,
+  checkpointCalls,
+  jobCalls,
+  processCalls,
+  workspaceCalls,
+} from '../protocol/simple-calls.js'
 import type { EventPlan } from '../requests/events.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type {
@@ -56,18 +44,12 @@ import type {
   FileWatchPlan,
   FileWritePlan,
 } from '../requests/files.js'
-import type { JobReadPlan, JobStartPlan } from '../requests/jobs.js'
-import type {
-  CommandKill,
-  KillRequest,
-  LogLinesPlan,
-  LogStreamPlan,
-  ProcessFilter,
-} from '../requests/logs.js'
+import type { JobFollowPlan, JobStartPlan } from '../requests/jobs.js'
+import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
-import type { LogPlan, PortPlan, WaitForPlan } from '../requests/waits.js'
-import type { ChangesPlan, CheckpointPlan, CommitPlan, DiffPlan, ForkPlan } from '../requests/workspace.js'
+import type { LogPlan, PortPlan } from '../requests/waits.js'
+import type { DiffPlan, ForkPlan } from '../requests/workspace.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 import type { EnvLists } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
@@ -81,7 +63,7 @@ export interface EventFeed extends AsyncIterableIterator<SandboxEvent, undefined
   readonly begun: Promise<number>
 }
 
-export interface Backend {
+export interface Backend extends CallsOf<typeof backendCalls> {
   readonly logger: Logger | undefined
   readonly jobs: JobsBackend
   readonly workspace: WorkspaceBackend
@@ -98,35 +80,19 @@ export interface Backend {
   findProcess(id: string): Promise<ProcessBackend | null>
   /** The process with this id, without a lookup that could fail: with an unknown id, its calls reject. Never throws. */
   process(id: string): ProcessBackend
-  killAllProcesses(): Promise<number>
-  cleanUpProcesses(): Promise<number>
   /** `hold`: the caller's, of the session. */
   setEnv(sessionId: string, env: EnvLists, hold: string | undefined): Promise<void>
   /** Resolves with the id of the new session. */
   createSession(values: OptionValues<typeof sessionOptions>): Promise<string>
   hasSession(id: string): Promise<boolean>
-  listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
-  history(sessionId: string, limit: number): Promise<HistoryEntry[]>
-  running(sessionId: string): Promise<RunningCommand[]>
-  sessionStats(sessionId: string): Promise<SessionStats>
-  stats(): Promise<SandboxStats>
-  /** Of one session, or of all. */
-  ports(sessionId?: string): Promise<OpenPort[]>
   /** Connects to a port of a session, or of the first that listens on it. */
   connectPort(sessionId: string | undefined, port: number): Promise<Duplex>
   /** Listens on a port of this machine that leads to one of a session, until that ends. */
   listen(sessionId: string, port: number, local: number): Promise<Forwarding>
-  /** The questions that wait for an answer. */
-  questions(): Promise<Question[]>
-  /** False if the question is not open. */
-  answer(questionId: string, answer: Answer): Promise<boolean>
-  /** Resolves when the command has ended; with false if there is none with this id. */
-  killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   hold(sessionId: string, owner: string): Promise<HoldBackend>
   files(sessionId: string): FilesBackend
   events(plan: EventPlan): EventFeed
-  capabilities(): Promise<Capabilities>
   destroy(): Promise<void>
 }
 
@@ -140,7 +106,7 @@ export interface HoldBackend {
 }
 
 /** One background process. */
-export interface ProcessBackend {
+export interface ProcessBackend extends CallsOf<typeof processCalls, 'processId'> {
   /** The last known state. */
   readonly info: ProcessInfo
   /** The process itself if it is known to be a service. */
@@ -152,22 +118,16 @@ export interface ProcessBackend {
   refresh(): Promise<void>
   kill(request: KillRequest): Promise<boolean>
   wait(limits: WaitLimits): Promise<ProcessExit>
-  logs(encoding: Encoding): Promise<ProcessLogs<Encoding>>
-  logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>>
   output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined>
   /** Its events as text, for callbacks. Reading them does not keep the event loop alive. */
   watch(wantsOutput: boolean): AsyncIterable<LogEvent>
   waitForLog(plan: LogPlan): Promise<FoundLine>
-  waitForInput(limits: WaitLimits): Promise<ProcessWaiting>
   waitForPort(plan: PortPlan): Promise<void>
-  waitFor(plan: WaitForPlan): Promise<WaitEnd>
   hold(owner: string): Promise<HoldBackend>
   /** Of these three, `hold` is the caller's. */
   write(data: Uint8Array, hold?: string): Promise<void>
   closeInput(hold?: string): Promise<void>
   resize(size: { cols: number; rows: number }, hold?: string): Promise<boolean>
-  stats(): Promise<ProcessStats>
-  waiting(): Promise<ProcessWaiting | null>
 }
 
 /** A process with a health check, restarted after a failure. */
@@ -209,42 +169,25 @@ export interface FileSource {
 }
 
 /** Durable jobs. */
-export interface JobsBackend {
+export interface JobsBackend extends CallsOf<typeof jobCalls> {
   start(plan: JobStartPlan): Promise<JobHandle>
-  status(jobId: string): Promise<JobStatus>
-  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>>
   follow(
     jobId: string,
     cursor: number,
-    plan: JobReadPlan & { signal: AbortSignal | undefined },
+    plan: JobFollowPlan,
   ): AsyncIterableIterator<JobRead<Encoding>, undefined>
-  wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus>
   cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void>
   attach(jobId: string): Promise<JobHandle | null>
-  list(): Promise<JobInfo[]>
-  remove(jobId: string): Promise<void>
 }
 
 /** The copy-on-write workspace. */
-export interface WorkspaceBackend {
-  /** Works without a living sandbox. */
-  info(): Promise<{ path: string; id: string | null }>
-  changes(plan: ChangesPlan): Promise<Change[]>
+export interface WorkspaceBackend extends CallsOf<typeof workspaceCalls> {
   diff(plan: DiffPlan): Promise<Uint8Array>
-  commit(plan: CommitPlan): Promise<Commit>
-  discard(plan: ChangesPlan): Promise<{ discarded: number }>
-  usage(): Promise<WorkspaceUsage>
-  /** The named workspaces in the same directory. */
-  list(): Promise<NamedWorkspace[]>
-  delete(id: string): Promise<void>
 }
 
-/** The checkpoints of the workspace and the sessions, by their numbers. */
-export interface CheckpointsBackend {
-  make(plan: CheckpointPlan): Promise<Checkpoint>
-  list(): Promise<Checkpoint[]>
-  delete(number: number): Promise<void>
-  rollBack(number: number): Promise<Rollback>
+/** The checkpoints of the workspace and the sessions. An id that none has is unknown, whatever its form. */
+export interface CheckpointsBackend extends CallsOf<typeof checkpointCalls> {
+  rollBack(plan: { checkpointId: string }): Promise<Rollback>
   /** Makes sandboxes that go on with the present state. */
   fork(plan: ForkPlan): Promise<Sandbox[]>
   undo(): Promise<Undo>

@@ -36,10 +36,12 @@ import type {
 import { answer as readAnswer } from '../calls/questions.js'
 import { setEnvVarsOptions } from '../calls/sandbox.js'
 import { sessionOptions } from '../calls/session.js'
+import { planOf } from '../protocol/endpoint.js'
+import { checkpointCalls, processCalls } from '../protocol/simple-calls.js'
 import { planEvents } from '../requests/events.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
-import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { planCheckpoint, planFork, withCheckpoint } from '../requests/workspace.js'
+import { planFilter, planLogStream, readKill } from '../requests/logs.js'
+import { checkpointReference, planFork } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
@@ -107,7 +109,7 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async answer(id: string, given: Answer): Promise<boolean> {
     const [questionId, answer] = [readId(id), readAnswer.read(given, 'answer')]
-    return calledBy(this.answer, this.#backend.answer(questionId, answer))
+    return calledBy(this.answer, this.#backend.answer({ questionId, answer }))
   }
 
   async listProcesses(filter?: ProcessFilter): Promise<Process[]> {
@@ -138,8 +140,8 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
     options?: LogOptions<E>,
   ): Promise<ProcessLogs<E>> {
     const processId = readId(id)
-    const { encoding } = planLogs(options, 'getProcessLogs')
-    return (await this.#backend.process(processId).logs(encoding)) as ProcessLogs<E>
+    const plan = planOf({ ...processCalls.logs, name: 'getProcessLogs' }, options)
+    return (await this.#backend.process(processId).logs(plan)) as ProcessLogs<E>
   }
 
   streamProcessLogs<E extends Encoding = 'utf8'>(
@@ -180,7 +182,7 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
   }
 
   async checkpoint(options?: CheckpointOptions): Promise<Checkpoint> {
-    return calledBy(this.checkpoint, this.#backend.checkpoints.make(planCheckpoint(options)))
+    return calledBy(this.checkpoint, this.#backend.checkpoints.make(planOf(checkpointCalls.make, options)))
   }
 
   async checkpoints(): Promise<Checkpoint[]> {
@@ -188,15 +190,13 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
   }
 
   async deleteCheckpoint(point: Checkpoint | string): Promise<void> {
-    const { checkpoints } = this.#backend
-    const done = withCheckpoint(point, checkpoints, (number) => checkpoints.delete(number))
-    return calledBy(this.deleteCheckpoint, done)
+    const checkpointId = checkpointReference(point)
+    return calledBy(this.deleteCheckpoint, this.#backend.checkpoints.delete({ checkpointId }))
   }
 
   async rollback(point: Checkpoint | string): Promise<Rollback> {
-    const { checkpoints } = this.#backend
-    const done = withCheckpoint(point, checkpoints, (number) => checkpoints.rollBack(number))
-    return calledBy(this.rollback, done)
+    const checkpointId = checkpointReference(point)
+    return calledBy(this.rollback, this.#backend.checkpoints.rollBack({ checkpointId }))
   }
 
   async undo(): Promise<Undo> {

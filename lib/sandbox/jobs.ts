@@ -19,15 +19,15 @@ import type {
   Jobs as PublicJobs,
 } from '../calls/index.js'
 import { prunable, removeEnded } from '../jobs/prune.js'
+import { planOf } from '../protocol/endpoint.js'
+import { jobCalls } from '../protocol/simple-calls.js'
 import {
   jobReference,
   planJobCancel,
   planJobFollow,
   planJobList,
   planJobPrune,
-  planJobRead,
   planJobStart,
-  planJobWait,
   readCursor,
 } from '../requests/jobs.js'
 import { readId } from '../schema/names.js'
@@ -45,7 +45,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async status(job: JobHandle | string): Promise<JobStatus> {
-    return this.#backend.status(jobReference(job))
+    return this.#backend.status({ jobId: jobReference(job) })
   }
 
   async read<E extends Encoding = 'utf8'>(
@@ -53,8 +53,8 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>> {
-    const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobRead(options)]
-    return (await this.#backend.read(jobId, place, plan)) as JobRead<E>
+    const part = { jobId: jobReference(job), cursor: readCursor(cursor) }
+    return (await this.#backend.read({ ...part, ...planOf(jobCalls.read, options) })) as JobRead<E>
   }
 
   follow<E extends Encoding = 'utf8'>(
@@ -67,8 +67,8 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus> {
-    const [jobId, { signal }] = [jobReference(job), planJobWait(options)]
-    return calledBy(this.wait, this.#backend.wait(jobId, signal))
+    const plan = { jobId: jobReference(job), ...planOf(jobCalls.wait, options) }
+    return calledBy(this.wait, this.#backend.wait(plan))
   }
 
   async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
@@ -90,13 +90,13 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async remove(job: JobHandle | string): Promise<void> {
-    await this.#backend.remove(jobReference(job))
+    await this.#backend.remove({ jobId: jobReference(job) })
   }
 
   async prune(options?: JobPruneOptions): Promise<string[]> {
     const olderThan = planJobPrune(options)
     const ended = prunable(await this.#backend.list(), olderThan)
-    return removeEnded(ended, (jobId) => this.#backend.remove(jobId))
+    return removeEnded(ended, (jobId) => this.#backend.remove({ jobId }))
   }
 }
 

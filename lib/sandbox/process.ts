@@ -36,8 +36,10 @@ import type {
   WaitOptions,
 } from '../calls/index.js'
 import { terminal } from '../calls/process.js'
-import { planLogLines, planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { logMatch, planWait, planWaitFor, planWaitForLog, planWaitForPort } from '../requests/waits.js'
+import { planOf } from '../protocol/endpoint.js'
+import { processCalls } from '../protocol/simple-calls.js'
+import { planLogStream, readKill } from '../requests/logs.js'
+import { logMatch, planWait, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from './backend.js'
@@ -180,7 +182,7 @@ export class Process implements PublicProcess {
   }
 
   async wait(options?: WaitOptions): Promise<ProcessExit> {
-    return calledBy(this.wait, this.#backend.wait(planWait(options, 'wait')))
+    return calledBy(this.wait, this.#backend.wait(planWait(options)))
   }
 
   async refresh(): Promise<ProcessInfo> {
@@ -189,12 +191,11 @@ export class Process implements PublicProcess {
   }
 
   async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
-    const { encoding } = planLogs(options, 'getLogs')
-    return (await this.#backend.logs(encoding)) as ProcessLogs<E>
+    return (await this.#backend.logs(planOf(processCalls.logs, options))) as ProcessLogs<E>
   }
 
   async getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>> {
-    const lines = this.#backend.logLines(planLogLines(options))
+    const lines = this.#backend.logLines(planOf(processCalls.logLines, options))
     return (await calledBy(this.getLogLines, lines)) as LogLines<E>
   }
 
@@ -211,7 +212,8 @@ export class Process implements PublicProcess {
   }
 
   async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
-    return calledBy(this.waitForInput, this.#backend.waitForInput(planWait(options, 'waitForInput')))
+    const plan = planOf(processCalls.waitForInput, options)
+    return calledBy(this.waitForInput, this.#backend.waitForInput(plan))
   }
 
   async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {
@@ -219,7 +221,7 @@ export class Process implements PublicProcess {
   }
 
   async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
-    return calledBy(this.waitFor, this.#backend.waitFor(planWaitFor(options)))
+    return calledBy(this.waitFor, this.#backend.waitFor(planOf(processCalls.waitFor, options)))
   }
 
   async write(data: string | Uint8Array): Promise<void> {

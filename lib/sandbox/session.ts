@@ -20,7 +20,8 @@ import type {
   Signal,
 } from '../calls/index.js'
 import { listenOptions } from '../calls/ports.js'
-import { historyOptions } from '../calls/session.js'
+import { planOf } from '../protocol/endpoint.js'
+import { backendCalls } from '../protocol/simple-calls.js'
 import { readCommandKill } from '../requests/logs.js'
 import { portNumber } from '../schema/http.js'
 import { readId } from '../schema/names.js'
@@ -50,20 +51,19 @@ export class Session extends Runner implements PublicSession {
   }
 
   async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
-    const { limit } = readWithDefaults(historyOptions, options, 'session.history')
-    return this.#backend.history(this.id, limit)
+    return this.#backend.history({ sessionId: this.id, ...planOf(backendCalls.history, options) })
   }
 
   async running(): Promise<RunningCommand[]> {
-    return calledBy(this.running, this.#backend.running(this.id))
+    return calledBy(this.running, this.#backend.running({ sessionId: this.id }))
   }
 
   async stats(): Promise<SessionStats> {
-    return calledBy(this.stats, this.#backend.sessionStats(this.id))
+    return calledBy(this.stats, this.#backend.sessionStats({ sessionId: this.id }))
   }
 
   async ports(): Promise<OpenPort[]> {
-    return calledBy(this.ports, this.#backend.ports(this.id))
+    return calledBy(this.ports, this.#backend.sessionPorts({ sessionId: this.id }))
   }
 
   async connect(port: number): Promise<PortConnection> {
@@ -78,9 +78,9 @@ export class Session extends Runner implements PublicSession {
   }
 
   async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {
-    const commandId = readId(id)
-    const request = readCommandKill(signal, options, 'session.killCommand')
-    return calledBy(this.killCommand, this.#backend.killCommand(this.id, commandId, request))
+    const command = { sessionId: this.id, commandId: readId(id) }
+    const kill = readCommandKill(signal, options, 'session.killCommand')
+    return calledBy(this.killCommand, this.#backend.killCommand({ ...command, ...kill }))
   }
 
   async hold(owner: string): Promise<PublicHold<PublicSession>> {

@@ -12,7 +12,9 @@ import type {
   WorkspaceDiscardOptions,
   WorkspaceUsage,
 } from '../calls/index.js'
-import { planChanges, planCommit, planDiff, planDiscard } from '../requests/workspace.js'
+import { planOf } from '../protocol/endpoint.js'
+import { workspaceCalls } from '../protocol/simple-calls.js'
+import { planDiff } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import type { WorkspaceBackend } from './backend.js'
 
@@ -28,7 +30,7 @@ export class Workspace implements PublicWorkspace {
   }
 
   async changes(options?: WorkspaceChangesOptions): Promise<Change[]> {
-    return calledBy(this.changes, this.#backend.changes(planChanges(options)))
+    return calledBy(this.changes, this.#backend.changes(planOf(workspaceCalls.changes, options)))
   }
 
   async diff(options?: WorkspaceDiffOptions): Promise<Uint8Array> {
@@ -36,11 +38,11 @@ export class Workspace implements PublicWorkspace {
   }
 
   async commit(options?: WorkspaceCommitOptions): Promise<Commit> {
-    return calledBy(this.commit, this.#backend.commit(planCommit(options)))
+    return calledBy(this.commit, this.#backend.commit(planOf(workspaceCalls.commit, options)))
   }
 
   async discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }> {
-    return calledBy(this.discard, this.#backend.discard(planDiscard(options)))
+    return calledBy(this.discard, this.#backend.discard(planOf(workspaceCalls.discard, options)))
   }
 
   async usage(): Promise<WorkspaceUsage> {
@@ -55,7 +57,7 @@ export class Workspace implements PublicWorkspace {
     const name = id === undefined ? this.#ownId() : Promise.resolve(readId(id))
     return calledBy(
       this.delete,
-      name.then((known) => this.#backend.delete(known)),
+      name.then((workspaceId) => this.#backend.delete({ workspaceId })),
     )
   }
 

@@ -34,15 +34,21 @@ export interface Field<T> extends AnyField {
 /** A member of the right type for each member of an interface. */
 export type Fields<T> = { [K in keyof T]-?: Field<T[K]> }
 
-/** An object as a reply, or as a member of one. */
-export interface Reply<T> extends Field<T> {
-  fields: Fields<T>
+/** An object in JSON: a whole reply, or a member of one. */
+export interface Body<T> extends Field<T> {
+  /** The name of the list that is the whole reply. */
+  list?: string
   encode: (value: T, toBase64: ToBase64) => object
   /** Throws CONNECTION_FAILED for what no server of this library sends. */
   decode: (json: unknown, encoding?: Encoding) => T
 }
 
-export type ReplyValue<R> = R extends Reply<infer T> ? T : never
+/** An object with these members. */
+export interface Reply<T> extends Body<T> {
+  fields: Fields<T>
+}
+
+export type ReplyValue<R> = R extends Body<infer T> ? T : never
 
 /**
  * Declares how an interface crosses HTTP. A missing, an unknown or a wrongly typed member does not compile. JSON has the
@@ -74,6 +80,20 @@ export function reply<T>(fields: Fields<T>, name?: string): Reply<T> {
     },
   }
 }
+
+/** A value that is the only member of an object in JSON. */
+export function only<T>(member: string, field: Field<T>, name?: string): Body<T> {
+  const { schema, encode, decode } = reply({ [member]: field }, name)
+  return {
+    schema,
+    ...('items' in field.schema && { list: member }),
+    encode: (value, toBase64) => encode({ [member]: value }, toBase64),
+    decode: (json, encoding) => decode(json, encoding)[member] as T,
+  }
+}
+
+/** Of requests that have no result. */
+export const empty = reply({}) as unknown as Body<void>
 
 /** Properties that another module has added to Object.prototype are no members. */
 function own(object: object, key: string): never {

@@ -31,10 +31,10 @@ export async function serverTexts(root) {
   const entries = [...sent].map((table) => ({ table, ...tables.get(table) }))
   const maps = entries.map(({ table, name, members }) => {
     const texts = sendable(table).map(([option]) => [option, members.get(option).first])
-    return `  [${name}, ${JSON.stringify(Object.fromEntries(texts))}],\n`
+    return `  [tables.${name}, ${JSON.stringify(Object.fromEntries(texts))}],\n`
   })
   const code = `/** Made by the build from the comments in lib/calls. */
-import { ${entries.map(({ name }) => name).join(', ')}, type OptionTable } from 'nacre/internal/server'
+import { type OptionTable, tables } from 'nacre/internal/server'
 
 export const texts = new Map<OptionTable, Record<string, string>>([
 ${maps.join('')}])

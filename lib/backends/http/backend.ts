@@ -1,26 +1,16 @@
 /** A server as the backend of a sandbox. */
 import type { Duplex } from 'node:stream'
 import { isCode, OptionError, SandboxError } from '../../base/errors.js'
-import type {
-  Answer,
-  Capabilities,
-  Forwarding,
-  HistoryEntry,
-  Logger,
-  LostSandbox,
-  OpenPort,
-  Question,
-  RunningCommand,
-  SandboxStats,
-  SessionStats,
-} from '../../calls/index.js'
+import type { Forwarding, Logger, LostSandbox } from '../../calls/index.js'
 import { portUrlOptions } from '../../calls/ports.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
+import type { Endpoint } from '../../protocol/endpoint.js'
 import * as endpoints from '../../protocol/endpoints.js'
+import { backendCalls } from '../../protocol/simple-calls.js'
 import type { EventPlan } from '../../requests/events.js'
 import type { ExecRequest } from '../../requests/exec.js'
-import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
+import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
@@ -44,6 +34,7 @@ import { RemoteRun, SILENT } from './remote-run.js'
 import type { Details } from './request.js'
 import { HttpService } from './service.js'
 import { SessionQueues } from './session-queues.js'
+import { withCalls } from './simple-calls.js'
 import { HttpWorkspace } from './workspace.js'
 
 /** Why a sandbox is lost, for messages. */
@@ -60,7 +51,7 @@ const ASKS =
 const ONLY_HERE =
   'connect and listen need a Sandbox in this process: use portUrl of a client, or forward of openSandbox and connectProgram'
 
-export class HttpBackend implements Backend {
+export class HttpBackend extends withCalls(backendCalls) implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: HttpJobs
   readonly workspace: HttpWorkspace
@@ -73,9 +64,11 @@ export class HttpBackend implements Backend {
   #destroyed: Promise<void> | undefined
 
   constructor(plan: ClientPlan) {
+    const connection = new Connection(plan, (reason) => this.lossError(reason))
+    super(connection)
     this.logger = plan.logger
     this.#name = plan.route.name
-    this.#connection = new Connection(plan, (reason) => this.lossError(reason))
+    this.#connection = connection
     this.#owned = new Owned(this.#connection)
     this.jobs = new HttpJobs(this.#connection)
     this.workspace = new HttpWorkspace(this.#connection)
@@ -140,7 +133,7 @@ export class HttpBackend implements Backend {
   async listProcesses({ state, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
     if (state?.size === 0) return []
     const query = { state: state && [...state].join(','), sessionId }
-    const { processes } = await this.#connection.call(endpoints.listProcesses, { query })
+    const processes = await this.#connection.call(endpoints.listProcesses, { query })
     return processes.map((info) => new HttpProcess(this.#connection, info))
   }
 
@@ -159,14 +152,6 @@ export class HttpBackend implements Backend {
     return new HttpProcess(this.#connection, endpoints.getProcess.reply.decode({ id }))
   }
 
-  async killAllProcesses(): Promise<number> {
-    return (await this.#connection.call(endpoints.killAllProcesses)).count
-  }
-
-  async cleanUpProcesses(): Promise<number> {
-    return (await this.#connection.call(endpoints.cleanUpProcesses)).count
-  }
-
   async setEnv(sessionId: string, env: EnvLists, hold: string | undefined): Promise<void> {
     const body = { vars: encodeEnv(env), sessionId }
     await this.#inTurn(sessionId, endpoints.setEnv, { body, headers: holdHeaders(hold) })
@@ -178,8 +163,7 @@ export class HttpBackend implements Backend {
       throw new OptionError('INVALID_OPTION', ASKS)
     const body = encodeOptions(sessionOptions, values)
     const call = this.#connection.call(endpoints.createSession, { body })
-    const { id } = await this.#owned.starting(call.then((reply) => this.#owned.addSession(reply)))
-    return id
+    return await this.#owned.starting(call.then((id) => this.#owned.addSession(id)))
   }
 
   async hasSession(id: string): Promise<boolean> {
@@ -192,11 +176,6 @@ export class HttpBackend implements Backend {
     }
   }
 
-  async listSessions(): Promise<string[]> {
-    const { sessions } = await this.#connection.call(endpoints.listSessions)
-    return sessions.map(({ id }) => id)
-  }
-
   async deleteSession(id: string): Promise<void> {
     const slot = this.#queues.replace(id)
     try {
@@ -205,40 +184,6 @@ export class HttpBackend implements Backend {
       slot.end()
     }
     this.#owned.sessions.delete(id)
-  }
-
-  async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
-    const request = { params: { sessionId }, query: { limit } }
-    return (await this.#connection.call(endpoints.history, request)).commands
-  }
-
-  async running(sessionId: string): Promise<RunningCommand[]> {
-    return (await this.#connection.call(endpoints.running, { params: { sessionId } })).commands
-  }
-
-  sessionStats(sessionId: string): Promise<SessionStats> {
-    return this.#connection.call(endpoints.sessionStats, { params: { sessionId } })
-  }
-
-  stats(): Promise<SandboxStats> {
-    return this.#connection.call(endpoints.sandboxStats)
-  }
-
-  async ports(sessionId?: string): Promise<OpenPort[]> {
-    const call =
-      sessionId === undefined
-        ? this.#connection.call(endpoints.listPorts)
-        : this.#connection.call(endpoints.listSessionPorts, { params: { sessionId } })
-    return (await call).ports
-  }
-
-  async questions(): Promise<Question[]> {
-    return (await this.#connection.call(endpoints.listQuestions)).questions
-  }
-
-  async answer(questionId: string, answer: Answer): Promise<boolean> {
-    const request = { params: { questionId }, body: { answer } }
-    return (await this.#connection.call(endpoints.answerQuestion, request)).answered
   }
 
   async portUrl(port: number, values: OptionValues<typeof portUrlOptions>): Promise<string> {
@@ -255,11 +200,6 @@ export class HttpBackend implements Backend {
     throw new SandboxError('PORT_UNSUPPORTED', ONLY_HERE)
   }
 
-  async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {
-    return (await this.#connection.call(endpoints.killCommand, { params: { sessionId, commandId }, body }))
-      .killed
-  }
-
   hold(sessionId: string, owner: string): Promise<HoldBackend> {
     const path = `/v1/sessions/${sessionId}/hold`
     return HttpHold.begin(this.#connection, { path, owner }, endpoints.releaseSession, {
@@ -273,10 +213,6 @@ export class HttpBackend implements Backend {
 
   events(plan: EventPlan): HttpEvents {
     return new HttpEvents(this.#connection, plan)
-  }
-
-  async capabilities(): Promise<Capabilities> {
-    return this.#connection.call(endpoints.capabilities)
   }
 
   get isDestroyed(): boolean {
@@ -349,7 +285,7 @@ export class HttpBackend implements Backend {
     return new SandboxError('SANDBOX_LOST', message, { lost })
   }
 
-  async #inTurn<T>(sessionId: string, endpoint: endpoints.Endpoint<T>, details: Details): Promise<T> {
+  async #inTurn<T>(sessionId: string, endpoint: Endpoint<T>, details: Details): Promise<T> {
     const slot = this.#queues.take(sessionId)
     try {
       if (slot.begins !== undefined) await slot.begins

@@ -88,13 +88,12 @@ export class HttpFiles implements FilesBackend {
   async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
     const levels = depth === 1 ? {} : { recursive: true, maxDepth: depth }
     const query = { ...queryOf(path), ...levels }
-    return (await this.#connection.call(listFiles, { params: this.#params, query })).files
+    return await this.#connection.call(listFiles, { params: this.#params, query })
   }
 
   async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
     const query = { ...queryOf(path), ...(!follow && { followSymlinks: false }) }
-    const request = { params: this.#params, query }
-    return (await this.#connection.call(stat, request)).file
+    return await this.#connection.call(stat, { params: this.#params, query })
   }
 
   async act(action: FileAction): Promise<void> {

@@ -3,7 +3,7 @@
  * survives that as other calls do.
  */
 import { holdEvent } from '../../calls/hold.js'
-import type { Endpoint } from '../../protocol/endpoints.js'
+import type { Endpoint } from '../../protocol/endpoint.js'
 import { HOLD_HEADER } from '../../protocol/headers.js'
 import type { HoldBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'

@@ -2,19 +2,22 @@
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
 import { isCode } from '../../base/errors.js'
-import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../calls/index.js'
+import type { Encoding, JobHandle, JobRead } from '../../calls/index.js'
 import { jobRead, jobStartOptions } from '../../calls/jobs.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
+import { jobCalls } from '../../protocol/simple-calls.js'
+import type { JobFollowPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { ResumingStream } from './resuming.js'
+import { withCalls } from './simple-calls.js'
 
-export class HttpJobs implements JobsBackend {
+export class HttpJobs extends withCalls(jobCalls) implements JobsBackend {
   readonly #connection: Connection
 
   constructor(connection: Connection) {
+    super(connection)
     this.#connection = connection
   }
 
@@ -22,23 +25,10 @@ export class HttpJobs implements JobsBackend {
     return this.#connection.call(endpoints.startJob, { body: encodeOptions(jobStartOptions, plan) })
   }
 
-  status(jobId: string): Promise<JobStatus> {
-    return this.#connection.call(endpoints.jobStatus, { params: { jobId } })
-  }
-
-  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
-    const { encoding } = plan
-    return this.#connection.call(endpoints.readJob, {
-      params: { jobId },
-      query: { cursor, ...plan },
-      encoding,
-    })
-  }
-
   follow(
     jobId: string,
     cursor: number,
-    { signal, ...plan }: JobReadPlan & { signal: AbortSignal | undefined },
+    { signal, ...plan }: JobFollowPlan,
   ): AsyncIterableIterator<JobRead<Encoding>, undefined> {
     return new ResumingStream<JobRead<Encoding>>(this.#connection, {
       cursor,
@@ -53,11 +43,6 @@ export class HttpJobs implements JobsBackend {
     })
   }
 
-  wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
-    const request = { params: { jobId }, signal, subject: 'the wait', isIdempotent: true }
-    return this.#connection.call(endpoints.waitForJob, request)
-  }
-
   async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
     await this.#connection.call(endpoints.cancelJob, { params: { jobId }, body: { forceKillAfterDelay } })
   }
@@ -69,13 +54,5 @@ export class HttpJobs implements JobsBackend {
       if (isCode(error, 'JOB_NOT_FOUND')) return null
       throw error
     }
-  }
-
-  async list(): Promise<JobInfo[]> {
-    return (await this.#connection.call(endpoints.listJobs)).jobs
-  }
-
-  async remove(jobId: string): Promise<void> {
-    await this.#connection.call(endpoints.removeJob, { params: { jobId } })
   }
 }

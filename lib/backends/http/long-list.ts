@@ -5,7 +5,7 @@
 import { onAbort } from '../../base/abort.js'
 import { nextTurn, performance } from '../../base/timers.js'
 import { PieceDecoder } from '../../base/utf8.js'
-import { type AnyField, objectOf, type Reply } from '../../schema/reply.js'
+import { type Body, objectOf } from '../../schema/reply.js'
 
 /** Begins a list in lines, after the blanks of a long reply. */
 const OPENING = /^\{"(\w+)":\[\n/
@@ -15,14 +15,6 @@ const LONGEST_OPENING = 100
 const LONGEST_TURN_MS = 1
 /** Items that are decoded between two looks at the clock. */
 const AT_ONCE = 50
-
-/** The list that is the only member of a reply: its name in JSON. Undefined for other replies. */
-export function listOf<T>({ fields }: Reply<T>): string | undefined {
-  const [[key, field] = [], ...others] = Object.entries<AnyField>(fields)
-  return field !== undefined && 'items' in field.schema && others.length === 0
-    ? (field.name ?? key)
-    : undefined
-}
 
 /** The JSON of a body; undefined for what is not JSON. Throws what breaks the body off, or the reason of `stop`. */
 export async function readList(body: ReadableStream<Uint8Array>, stop: AbortSignal): Promise<unknown> {
@@ -65,19 +57,17 @@ export async function readList(body: ReadableStream<Uint8Array>, stop: AbortSign
   }
 }
 
-/** Decodes a reply whose only member is the list of this name, in turns of the event loop. */
-export async function decodeList<T>(reply: Reply<T>, json: unknown, name: string): Promise<T> {
+/** Decodes a reply that is the list of this name, in turns of the event loop. */
+export async function decodeList<T>(reply: Body<T>, json: unknown, name: string): Promise<T> {
   const { [name]: items } = objectOf(json) as Record<string, unknown>
   if (!Array.isArray(items) || items.length <= AT_ONCE) return reply.decode(json)
-  const whole = reply.decode({ [name]: [] })
-  const [all] = Object.values(whole as Record<string, unknown[]>)
+  const all: unknown[] = []
   let begun = performance.now()
   for (let start = 0; start < items.length; start += AT_ONCE) {
-    const part = reply.decode({ [name]: items.slice(start, start + AT_ONCE) })
-    for (const decoded of Object.values(part as Record<string, unknown[]>)) all?.push(...decoded)
+    all.push(...(reply.decode({ [name]: items.slice(start, start + AT_ONCE) }) as unknown[]))
     if (performance.now() - begun < LONGEST_TURN_MS) continue
     await nextTurn()
     begun = performance.now()
   }
-  return whole
+  return all as T
 }

@@ -43,9 +43,9 @@ export class Owned {
     return [...this.#processes.keys()]
   }
 
-  addSession<T extends { id: string }>(session: T): T {
-    this.sessions.add(session.id)
-    return session
+  addSession(id: string): string {
+    this.sessions.add(id)
+    return id
   }
 
   addProcess(info: NamedProcess): NamedProcess {
@@ -74,7 +74,7 @@ export class Owned {
   async runningProcesses(): Promise<NamedProcess[]> {
     if (this.#processes.size === 0) return []
     const query = { state: 'starting,running' }
-    const { processes } = await this.#connection.call(listProcesses, { query })
+    const processes = await this.#connection.call(listProcesses, { query })
     return processes.filter(({ id, instance }) => this.#processes.get(id) === instance)
   }
 }

@@ -6,6 +6,7 @@
  */
 import { abortable, onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
+import type { Endpoint } from '../../protocol/endpoint.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import type { CallLimits } from './call-limits.js'
@@ -31,7 +32,7 @@ export interface Attempts {
   /** The sandbox of a fleet, for the server's metrics. */
   sandbox: string
   /** Makes one request with limits of its own. */
-  once<T>(endpoint: endpoints.Endpoint<T>, details: Details): Promise<T>
+  once<T>(endpoint: Endpoint<T>, details: Details): Promise<T>
   /** Asks the server until `limit` is aborted whether it is there. */
   isThere(limit: AbortSignal): Promise<boolean>
   /** Makes one request for events. */
@@ -51,7 +52,7 @@ export class PersistentCalls {
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
     this.#caller = new IdempotentCaller(async () => {
-      const { callerId } = await attempts.once(endpoints.registerCaller, { body: { keep, sandbox } })
+      const callerId = await attempts.once(endpoints.registerCaller, { body: { keep, sandbox } })
       return callerId
     })
   }

@@ -4,21 +4,13 @@
  */
 import { engineError, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
-import type {
-  Encoding,
-  LogEvent,
-  LogLines,
-  ProcessExit,
-  ProcessInfo,
-  ProcessLogs,
-  ProcessStats,
-  ProcessWaiting,
-  WaitEnd,
-} from '../../calls/index.js'
+import type { Encoding, LogEvent, ProcessExit, ProcessInfo } from '../../calls/index.js'
 import { logEvent } from '../../calls/logs.js'
+import type { Endpoint } from '../../protocol/endpoint.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../requests/logs.js'
-import type { LogPlan, PortPlan, WaitForPlan } from '../../requests/waits.js'
+import { processCalls } from '../../protocol/simple-calls.js'
+import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
+import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { encodeBytes } from '../../schema/command.js'
 import type { Connection } from './connection.js'
@@ -27,10 +19,14 @@ import { InputOrder } from './input-order.js'
 import { patternBody, piecesOf, probeBody } from './plan.js'
 import type { Details } from './request.js'
 import { ResumingStream } from './resuming.js'
+import { withCalls } from './simple-calls.js'
 import type { Socket } from './socket.js'
 import { TerminalInput } from './terminal-input.js'
 
-export class HttpProcess implements ProcessBackend {
+export class HttpProcess
+  extends withCalls<typeof processCalls, 'processId'>(processCalls)
+  implements ProcessBackend
+{
   /** Only the server knows, and refuses what is not possible. */
   readonly hasPipe = true
   readonly hasTerminal = true
@@ -46,6 +42,7 @@ export class HttpProcess implements ProcessBackend {
     hasTerminal = false,
     input = new InputOrder(),
   ) {
+    super(connection, () => this.params)
     this.#connection = connection
     this.#info = info
     this.#input = input
@@ -101,21 +98,6 @@ export class HttpProcess implements ProcessBackend {
     }
   }
 
-  async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
-    return this.#call(endpoints.logs, { query: { encoding }, encoding })
-  }
-
-  async logLines({ signal, ...body }: LogLinesPlan): Promise<LogLines<Encoding>> {
-    const { encoding } = body
-    return this.#call(endpoints.logLines, {
-      body,
-      signal,
-      encoding,
-      isIdempotent: true,
-      subject: 'the search',
-    })
-  }
-
   /** Reconnects as often as needed. */
   output(plan: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
     return this.#output(plan)
@@ -153,18 +135,9 @@ export class HttpProcess implements ProcessBackend {
     return this.#call(endpoints.waitForLog, { body, signal })
   }
 
-  async waitForInput({ timeout, signal }: WaitLimits): Promise<ProcessWaiting> {
-    return this.#call(endpoints.waitForInput, { body: { timeout }, signal })
-  }
-
   async waitForPort({ port, http, interval, timeout, signal }: PortPlan): Promise<void> {
     const body = { port, ...probeBody({ http }), interval, timeout }
     await this.#call(endpoints.waitForPort, { body, signal })
-  }
-
-  async waitFor({ signal, ...body }: WaitForPlan): Promise<WaitEnd> {
-    // A second request would start the times again.
-    return this.#call(endpoints.waitFor, { body, signal })
   }
 
   hold(owner: string): Promise<HoldBackend> {
@@ -203,16 +176,7 @@ export class HttpProcess implements ProcessBackend {
   }
 
   async resize(body: { cols: number; rows: number }, hold?: string): Promise<boolean> {
-    const details = { body, headers: holdHeaders(hold), isIdempotent: true }
-    return (await this.#call(endpoints.resize, details)).resized
-  }
-
-  async stats(): Promise<ProcessStats> {
-    return this.#call(endpoints.stats)
-  }
-
-  async waiting(): Promise<ProcessWaiting | null> {
-    return (await this.#call(endpoints.waiting)).waiting
+    return this.#call(endpoints.resize, { body, headers: holdHeaders(hold), isIdempotent: true })
   }
 
   /** Takes over the state that a reply has reported. */
@@ -234,7 +198,7 @@ export class HttpProcess implements ProcessBackend {
     return this.#connection.socket(this.path('terminal'), { output: false, acknowledge: true })
   }
 
-  #call<T>(endpoint: endpoints.Endpoint<T>, details?: Details): Promise<T> {
+  #call<T>(endpoint: Endpoint<T>, details?: Details): Promise<T> {
     return this.#connection.call(endpoint, { params: this.params, subject: 'the wait', ...details })
   }
 

@@ -12,6 +12,7 @@ import { report } from '../../base/report.js'
 import { clearTimeout, setTimeout } from '../../base/timers.js'
 import type { Logger, Process } from '../../calls/index.js'
 import { execResult } from '../../calls/result.js'
+import type { Endpoint } from '../../protocol/endpoint.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { CommandKill } from '../../requests/logs.js'
@@ -122,7 +123,7 @@ export class RemoteRun implements StreamRun {
       return this.#wasKilled()
     }
     try {
-      return (await this.#ask(endpoints.killRun, { body: request })).killed
+      return await this.#ask(endpoints.killRun, { body: request })
     } catch (error) {
       if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND') return this.#wasKilled()
       this.#cut.abort()
@@ -154,7 +155,7 @@ export class RemoteRun implements StreamRun {
     if (this.#process === undefined) {
       if (!this.#isSent || this.#isOver) return false
       try {
-        return (await this.#ask(endpoints.resizeRun, { body, isIdempotent: true })).resized
+        return await this.#ask(endpoints.resizeRun, { body, isIdempotent: true })
       } catch (error) {
         if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
       }
@@ -182,7 +183,7 @@ export class RemoteRun implements StreamRun {
   /** Waits until the server has the command. */
   readonly view: RunView = {
     logs: async (encoding) =>
-      this.#process?.logs(encoding) ?? this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
+      this.#process?.logs({ encoding }) ?? this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
     logLines: async (plan) => {
       if (this.#process !== undefined) return this.#process.logLines(plan)
       const { signal, ...body } = plan
@@ -193,7 +194,7 @@ export class RemoteRun implements StreamRun {
       if (this.#process !== undefined) return this.#process.waiting()
       if (this.#isOver) return null
       try {
-        return (await this.#ask(endpoints.runWaiting, {})).waiting
+        return await this.#ask(endpoints.runWaiting, {})
       } catch (error) {
         if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND') return null
         throw error
@@ -417,7 +418,7 @@ export class RemoteRun implements StreamRun {
     })
   }
 
-  async #ask<T>(endpoint: endpoints.Endpoint<T>, details: Details): Promise<T> {
+  async #ask<T>(endpoint: Endpoint<T>, details: Details): Promise<T> {
     return this.#connection.call(endpoint, { params: { runId: await this.#id }, ...details })
   }
 }

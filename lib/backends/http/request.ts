@@ -1,7 +1,6 @@
 /** A request to the server. */
-import type { Endpoint } from '../../protocol/endpoints.js'
+import type { Endpoint } from '../../protocol/endpoint.js'
 import type { Asked } from './failure.js'
-import { listOf } from './long-list.js'
 
 export interface Request extends Asked {
   method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -43,7 +42,7 @@ export function requestTo<T>(
     ...rest,
     method,
     waits,
-    list: listOf(reply),
+    list: reply.list,
     path: path.replace(/\{(\w+)\}/g, (_, name) => `${params[name]}`),
   }
 }

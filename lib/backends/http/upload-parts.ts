@@ -27,7 +27,8 @@ export async function uploadInParts(
   const subject = 'the write'
   const asked = { signal, subject }
   const body = { ...target, keep: Math.min(KEEP_MS + connection.reconnectTimeout, MOST_KEEP_MS) }
-  const params = await connection.call(endpoints.beginUpload, { ...asked, params: { sessionId }, body })
+  const uploadId = await connection.call(endpoints.beginUpload, { ...asked, params: { sessionId }, body })
+  const params = { uploadId }
   try {
     let offset = 0
     for await (const part of parts(source, signal, subject)) {

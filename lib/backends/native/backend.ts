@@ -232,18 +232,18 @@ export class NativeBackend implements Backend {
     }
   }
 
-  async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
+  async history({ sessionId, limit }: { sessionId: string; limit: number }): Promise<HistoryEntry[]> {
     this.#requireSession(sessionId)
     return this.#engine.history.of(sessionId, limit)
   }
 
-  async running(sessionId: string): Promise<RunningCommand[]> {
+  async running({ sessionId }: { sessionId: string }): Promise<RunningCommand[]> {
     const running = await this.#engine.call((native, id) => native.running(id, sessionId))
     const heldBy = this.#holds.owner(sessionId)
     return running.map((command) => runningCommand(command, heldBy))
   }
 
-  async sessionStats(sessionId: string): Promise<SessionStats> {
+  async sessionStats({ sessionId }: { sessionId: string }): Promise<SessionStats> {
     const { sessions: _, ...stats } = await this.#stats(sessionId)
     return stats
   }
@@ -262,7 +262,7 @@ export class NativeBackend implements Backend {
     return (this.#engine.ask((native) => native.questions()) ?? []).map(questionOf)
   }
 
-  async answer(questionId: string, answer: Answer): Promise<boolean> {
+  async answer({ questionId, answer }: { questionId: string; answer: Answer }): Promise<boolean> {
     return this.#engine.ask((native) => native.answerQuestion(questionId, answer)) ?? false
   }
 
@@ -280,7 +280,11 @@ export class NativeBackend implements Backend {
     if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
   }
 
-  ports(sessionId?: string): Promise<OpenPort[]> {
+  ports(): Promise<OpenPort[]> {
+    return listPorts(this.#engine, null)
+  }
+
+  sessionPorts({ sessionId }: { sessionId: string }): Promise<OpenPort[]> {
     return listPorts(this.#engine, sessionId)
   }
 
@@ -300,10 +304,11 @@ export class NativeBackend implements Backend {
     return this.#forwards.listen(sessionId, port, local)
   }
 
-  async killCommand(sessionId: string, id: string, { signal, reason }: CommandKill): Promise<boolean> {
+  async killCommand(plan: CommandKill & { sessionId: string; commandId: string }): Promise<boolean> {
+    const { sessionId, commandId, signal, reason } = plan
     this.#requireSession(sessionId)
-    const number = Number(id)
-    if (String(number) !== id || !(number < 2 ** 32)) return false
+    const number = Number(commandId)
+    if (String(number) !== commandId || !(number < 2 ** 32)) return false
     const by: NativeKilledBy = { by: 'caller', reason }
     return await this.#engine.call((native, call) =>
       native.killCommand(call, sessionId, number, signal ?? null, by),

@@ -1,7 +1,7 @@
 /** The checkpoints and forks of a sandbox in this process. */
 import type { NativePoint } from '../../boundary/index.js'
 import type { Checkpoint, Rollback, Sandbox, Undo } from '../../calls/index.js'
-import type { CheckpointPlan, ForkPlan } from '../../requests/workspace.js'
+import { checkpointNumber, type ForkPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine } from './engine.js'
 import type { Revivals } from './processes/revivals.js'
@@ -31,7 +31,7 @@ export class NativeCheckpoints implements CheckpointsBackend {
     this.#ended = ended
   }
 
-  async make({ name, busy, signal }: CheckpointPlan): Promise<Checkpoint> {
+  async make({ name, busy, signal }: Parameters<CheckpointsBackend['make']>[0]): Promise<Checkpoint> {
     const made = await abortable(this.#engine, 'the checkpoint', signal, (native, id) =>
       native.checkpoint(id, name ?? null, busy === 'reject'),
     )
@@ -42,7 +42,8 @@ export class NativeCheckpoints implements CheckpointsBackend {
     return (await this.#engine.call((native, id) => native.checkpoints(id))).map(publicCheckpoint)
   }
 
-  async delete(number: number): Promise<void> {
+  async delete({ checkpointId }: { checkpointId: string }): Promise<void> {
+    const number = checkpointNumber(checkpointId)
     await this.#engine.call((native, id) => native.deleteCheckpoint(id, number))
   }
 
@@ -61,8 +62,9 @@ export class NativeCheckpoints implements CheckpointsBackend {
     return forks.map(({ sandbox }) => sandbox)
   }
 
-  async rollBack(number: number): Promise<Rollback> {
-    const { point, endedProcesses, endedSessions, missing } = await this.#return(number)
+  async rollBack({ checkpointId }: { checkpointId: string }): Promise<Rollback> {
+    const done = await this.#return(checkpointNumber(checkpointId))
+    const { point, endedProcesses, endedSessions, missing } = done
     return { checkpoint: publicCheckpoint(point), endedProcesses, endedSessions, missing }
   }
 

@@ -12,7 +12,7 @@ import { freshJobId } from '../../jobs/ids.js'
 import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
 import type { Fetched } from '../../jobs/read.js'
 import { publicHandle, publicInfo, publicStatus } from '../../jobs/status.js'
-import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
+import type { JobFollowPlan, JobPlace, JobReadPlan, JobStartPlan, JobWaitPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Engine } from './engine.js'
 import { JobWaits } from './job-waits.js'
@@ -54,24 +54,24 @@ export class NativeJobs implements JobsBackend {
     )
   }
 
-  async status(jobId: string): Promise<JobStatus> {
+  async status({ jobId }: { jobId: string }): Promise<JobStatus> {
     return publicStatus(await this.#engine.call((native, id) => native.jobStatus(id, jobId)))
   }
 
-  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
+  read({ jobId, cursor, ...plan }: JobReadPlan & JobPlace): Promise<JobRead<Encoding>> {
     return readOutput(this.#output, jobId, cursor, plan)
   }
 
-  follow(jobId: string, cursor: number, plan: JobReadPlan & { signal: AbortSignal | undefined }) {
+  follow(jobId: string, cursor: number, plan: JobFollowPlan) {
     return followOutput(this.#output, jobId, cursor, plan)
   }
 
-  async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
+  async wait({ jobId, signal }: JobWaitPlan): Promise<JobStatus> {
     refuseAborted(signal, 'the wait')
     const never = new AbortController().signal
     await this.#waits.news(jobId, null, signal ?? never)
     if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
-    return this.status(jobId)
+    return this.status({ jobId })
   }
 
   async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
@@ -87,7 +87,7 @@ export class NativeJobs implements JobsBackend {
     return (await this.#engine.call((native, id) => native.listJobs(id))).map(publicInfo)
   }
 
-  async remove(jobId: string): Promise<void> {
+  async remove({ jobId }: { jobId: string }): Promise<void> {
     await this.#engine.call((native, id) => native.removeJob(id, jobId))
   }
 

@@ -5,8 +5,8 @@ import type { OpenPort } from '../../calls/index.js'
 import type { Engine } from './engine.js'
 
 /** Of one session, or of all. */
-export async function listPorts(engine: Engine, sessionId: string | undefined): Promise<OpenPort[]> {
-  const ports = await engine.call((native, id) => native.ports(id, sessionId ?? null))
+export async function listPorts(engine: Engine, sessionId: string | null): Promise<OpenPort[]> {
+  const ports = await engine.call((native, id) => native.ports(id, sessionId))
   return ports.map(({ address, processId = null, ...port }) => ({
     ...{ ...port, address, family: address.includes(':') ? 'IPv6' : 'IPv4', processId },
   }))
@@ -14,7 +14,7 @@ export async function listPorts(engine: Engine, sessionId: string | undefined): 
 
 /** Connects to a port of a session, or of any. Rejects with PORT_CLOSED. */
 export async function connect(engine: Engine, sessionId: string | undefined, port: number): Promise<Socket> {
-  return streamOf(await engine.call((native, id) => native.connect(id, sessionId ?? null, port)))
+  return streamOf(await engine.call((native, id) => native.connect(id, sessionId, port)))
 }
 
 /** A stream on a connected socket, which it closes. */

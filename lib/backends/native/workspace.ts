@@ -4,7 +4,7 @@ import { timers } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { NativeChanges } from '../../boundary/index.js'
 import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
-import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
+import type { DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { abortable, Engine, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
@@ -13,6 +13,9 @@ import { pathsBelow } from './plan/workspace-paths.js'
 const { setImmediate } = timers
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** What is compared, applied or taken back. */
+type ChangesPlan = Parameters<WorkspaceBackend['changes']>[0]
 
 export class NativeWorkspace implements WorkspaceBackend {
   readonly #engine: Engine
@@ -42,7 +45,7 @@ export class NativeWorkspace implements WorkspaceBackend {
     )
   }
 
-  async commit({ paths, signal, force, sync }: CommitPlan): Promise<Commit> {
+  async commit({ paths, signal, force, sync }: Parameters<WorkspaceBackend['commit']>[0]): Promise<Commit> {
     const selected = pathsBelow(this.#root(), paths)
     const { applied, skipped } = await abortable(this.#engine, 'the commit', signal, (native, id) =>
       native.workspaceCommit(id, selected, force, sync),
@@ -70,8 +73,8 @@ export class NativeWorkspace implements WorkspaceBackend {
     }))
   }
 
-  async delete(id: string): Promise<void> {
-    await this.#apart((native, call) => native.deleteWorkspace(call, this.#directory(), id))
+  async delete({ workspaceId }: { workspaceId: string }): Promise<void> {
+    await this.#apart((native, id) => native.deleteWorkspace(id, this.#directory(), workspaceId))
   }
 
   /** Makes a call that needs no living sandbox. */

@@ -1,4 +1,5 @@
 /** Errors as replies: of the API with an HTTP status, of calls with a code of Connect. */
+import { Refusal } from '@nacre/server/internal'
 import { OptionError, SandboxError } from 'nacre/internal'
 
 /** The codes of Connect, with the HTTP status of each. */
@@ -80,6 +81,7 @@ const OF_REQUESTS: Partial<Record<RpcCode, number>> = {
 /** The same as an error of a request. */
 export function httpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error
+  if (error instanceof Refusal) return new HttpError(error.status, error.message)
   const { code, message } = rpcError(error)
   return new HttpError(OF_REQUESTS[code] ?? 500, message)
 }

@@ -33,16 +33,21 @@ export interface Place<R extends SandboxRecord = SandboxRecord> {
 }
 
 /** What ends with the processes of a sandbox: a value for each of its runs. */
-export function perRun<T>(create: () => T): (hosted: Hosted) => T {
+export function perRun<T>(create: (hosted: Hosted) => T): (hosted: Hosted) => T {
   const values = new WeakMap<Hosted, T>()
   return (hosted) => {
     const known = values.get(hosted)
     if (known !== undefined) return known
-    const value = create()
+    const value = create(hosted)
     values.set(hosted, value)
     hosted.onHalt.add(() => values.delete(hosted))
     return value
   }
+}
+
+/** The place in lists of sandboxes, by the time of their start. */
+export function placeOf({ record }: Hosted): string {
+  return `${String(record.startedAt).padStart(16, '0')}-${record.id}`
 }
 
 /** A process, as clients have started it. */

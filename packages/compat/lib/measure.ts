@@ -22,3 +22,18 @@ export async function measure(directory: string) {
     disk_used: (disk.blocks - disk.bfree) * disk.bsize,
   }
 }
+
+/** The same in the words of both APIs. */
+export function metrics(now: Awaited<ReturnType<typeof measure>>) {
+  return {
+    timestamp: new Date(now.ts * 1000).toISOString(),
+    timestampUnix: now.ts,
+    cpuCount: now.cpu_count,
+    cpuUsedPct: now.cpu_used_pct,
+    memUsed: now.mem_used,
+    memTotal: now.mem_total,
+    memCache: 0,
+    diskUsed: now.disk_used,
+    diskTotal: now.disk_total,
+  }
+}

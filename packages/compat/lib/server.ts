@@ -1,9 +1,8 @@
 /** A server of one API: from the check of the machine until everything has ended. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import os from 'node:os'
 import type { Duplex } from 'node:stream'
-import { endAfterReplies, type ListenerEnd, replay, wantsWebSocket } from '@nacre/server/internal'
+import { endAfterReplies, type ListenerEnd, listen, replay, wantsWebSocket } from '@nacre/server/internal'
 import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
 import { engineError, isCode, report, SECRETS } from 'nacre/internal'
 import { HttpError } from './failure.js'
@@ -95,10 +94,7 @@ export async function openServer<R extends SandboxRecord>(
   try {
     await checkMachine(registry, dialect.probe())
     await registry.load()
-    const port = await listen(server, plan.port)
-    server.on('error', (error) =>
-      report(logger, 'error', `a connection cannot be accepted: ${error.message}`),
-    )
+    const { port } = await listen(server, { host: ADDRESS, port: plan.port }, 'port', logger)
     const service = dialect.serve({ registry, key: root.key, port, logger })
     const running: Running = { service, plan, port, upgraded }
     server.on('request', (request, response) => void serveRequest(running, request, response))
@@ -174,17 +170,6 @@ async function checkMachine<R extends SandboxRecord>(registry: Registry<R>, prob
       `sandboxes cannot be isolated here: ${error.shortMessage}; ${remedy}`,
     )
   }
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (cause) => {
-      const { code } = cause as NodeJS.ErrnoException
-      const message = `port ${port} cannot be used: ${cause.message}; choose another port, or 0 for a free one`
-      reject(Object.assign(new Error(message, { cause }), { code, syscall: 'listen' }))
-    })
-    server.listen(port, ADDRESS, () => resolve((server.address() as AddressInfo).port))
-  })
 }
 
 interface Running {

@@ -125,6 +125,14 @@ it('only requests with the token, to a name of the server and from allowed pages
         expect((await answer(url, good, large))[0]).toBe(413)
         expect((await answer(url, {}, large))[0]).toBe(401)
       }
+      const chunked = { ...good, 'transfer-encoding': 'chunked' }
+      expect((await answer(url, chunked, large))[0]).toBe(413)
+      for (const upgrade of ['h2c', 'websocket']) {
+        const offer = { ...good, connection: 'upgrade', upgrade }
+        expect((await answer(url, offer, INITIALIZE))[0]).toBe(200)
+        expect((await answer(url, { ...offer, authorization: '' }, INITIALIZE))[0]).toBe(401)
+        expect((await answer(url, { ...offer, host: 'rebound.example' }, INITIALIZE))[0]).toBe(403)
+      }
       expect((await answer(url.replace('/mcp', '/'), good, INITIALIZE))[0]).toBe(404)
       expect((await answer(url, good, '', 'GET'))[0]).toBe(400)
     },
@@ -185,9 +193,7 @@ it('a port that is taken is an error with a remedy', () =>
     const { port } = new URL(url)
     const server = start(base, ['--port', port])
     expect(await server.ended).toBe(1)
-    expect(server.stderr()).toMatch(
-      /--port \d+ cannot be used on --host 127\.0\.0\.1: .*; choose another port/,
-    )
+    expect(server.stderr()).toMatch(/--port \d+ cannot be used on 127\.0\.0\.1: .*; choose another --port/)
   }))
 
 describe('a limit of idle time', () => {

@@ -1,19 +1,18 @@
 /** The server over Streamable HTTP, in both eras of the protocol. */
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { toNodeHandler, toWebRequest } from '@modelcontextprotocol/node'
 import { createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server'
-import { endAfterReplies } from '@nacre/server/internal'
+import { collect, endAfterReplies, headerFields, listen, Refusal } from '@nacre/server/internal'
 import type { Tools } from '@nacre/tools'
 import { stderrLogger } from 'nacre/internal/cli'
-import { Guard, refuse } from './guard.js'
+import { guardOf, refuse } from './guard.js'
 import { IdleLimit } from './idle.js'
 import { LegacyConnections } from './legacy.js'
 import { createFactory } from './server.js'
 import type { HttpSettings } from './settings.js'
 
 const PATH = '/mcp'
+const MOST_BODY_BYTES = 4 * 1024 * 1024
 /** Milliseconds in which clients have to read the last replies when the server ends. */
 const SENDING_TIMEOUT = 5000
 
@@ -43,48 +42,45 @@ export async function serveHttp(
   const modern = createMcpHandler(create, { legacy: 'reject', onerror })
   const serveModern = toNodeHandler(modern, { onerror })
   const legacy = new LegacyConnections(create, settings.idle)
-  const guard = new Guard(settings)
+  const guard = guardOf(settings)
 
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = guard.refusal(request)
+    const headers = headerFields(request.headers)
     const { origin } = request.headers
-    if (origin !== undefined && refusal?.status !== 403) {
+    guard.checkOrigin(headers)
+    guard.checkName(headers)
+    if (origin !== undefined) {
       response.setHeader('access-control-allow-origin', origin)
       response.setHeader('vary', 'origin')
       for (const [name, value] of Object.entries(CORS)) response.setHeader(name, value)
     }
-    if (refusal !== undefined) return refuse(response, refusal)
-    if (request.method === 'OPTIONS') return void response.writeHead(204).end()
+    // A browser asks first, without the token, whether a page may send it.
+    if (request.method === 'OPTIONS' && origin !== undefined) return void response.writeHead(204).end()
+    guard.check(headers, request.socket.remoteAddress)
     const [path] = (request.url ?? '').split('?')
     if (path !== PATH) return refuse(response, { status: 404, message: `there is only ${PATH}` })
-    let body: unknown
-    let web: Request
-    try {
-      web = await toWebRequest(request)
-      if (request.method === 'POST') body = await web.clone().json()
-    } catch (error) {
-      const isLarge = (error as { status?: number }).status === 413
-      return refuse(
-        response,
-        isLarge
-          ? { status: 413, message: 'the body is too large' }
-          : { status: 400, message: 'the body must be JSON' },
-      )
-    }
+    const text = await textOf(request)
+    const body = request.method === 'POST' ? parsed(text) : undefined
     // Clients of 2025 cancel by another request, which must reach the same server object.
-    if (await isLegacyRequest(web, body)) await legacy.serve(request, response, body)
+    if (await isLegacyRequest(await toWebRequest(request, body), body))
+      await legacy.serve(request, response, body)
     else await serveModern(request, response, body)
   }
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: Error) => {
+      if (error instanceof Refusal) return refuse(response, error)
       onerror(error)
       if (!response.headersSent) refuse(response, { status: 500, message: 'the server failed' })
       else response.destroy()
     })
   })
   const end = endAfterReplies(server)
-  await listen(server, settings)
+  const { host, port, token, isNewToken } = settings
+  const { address, family, port: actual } = await listen(server, { host, port }, '--port', stderrLogger)
+  const shown = family === 'IPv6' ? `[${address}]` : address
+  console.error(`nacre-mcp listens on http://${shown}:${actual}${PATH}`)
+  if (isNewToken) console.error(`token: ${token}`)
   return async () => {
     await modern.close()
     await legacy.close()
@@ -92,20 +88,17 @@ export async function serveHttp(
   }
 }
 
-async function listen(server: ReturnType<typeof createServer>, settings: HttpSettings): Promise<void> {
-  const { host, port, token, isNewToken } = settings
-  server.listen(port, host)
+/** The body. It is read without breaking the connection, so that a client which still sends gets a reply. */
+async function textOf(request: IncomingMessage): Promise<string> {
+  const tooLarge = () => new Refusal('PAYLOAD_TOO_LARGE', `a body has at most ${MOST_BODY_BYTES} bytes`)
+  if (Number(request.headers['content-length'] ?? 0) > MOST_BODY_BYTES) throw tooLarge()
+  return (await collect(request.iterator({ destroyOnReturn: false }), MOST_BODY_BYTES, tooLarge)).toString()
+}
+
+function parsed(text: string): unknown {
   try {
-    await once(server, 'listening')
-  } catch (cause) {
-    const { message } = cause as Error
-    throw new Error(
-      `--port ${port} cannot be used on --host ${host}: ${message}; choose another port, or 0 for a free one, or another host`,
-      { cause },
-    )
+    return JSON.parse(text)
+  } catch {
+    throw new Refusal('VALIDATION_FAILED', 'the body must be JSON')
   }
-  const { address, family, port: actual } = server.address() as AddressInfo
-  const shown = family === 'IPv6' ? `[${address}]` : address
-  console.error(`nacre-mcp listens on http://${shown}:${actual}${PATH}`)
-  if (isNewToken) console.error(`token: ${token}`)
 }

@@ -12,9 +12,12 @@ import {
   followOutput,
   freshJobId,
   isCode,
+  type JobFollowPlan,
+  type JobPlace,
   type JobReadPlan,
   type JobStartPlan,
   type JobsBackend,
+  type JobWaitPlan,
   type OutputBackend,
   publicHandle,
   publicInfo,
@@ -60,23 +63,23 @@ class ScriptJobs implements JobsBackend {
     return publicHandle(await start(this.#plan.place, jobId, plan, this.#plan.defaults))
   }
 
-  async status(jobId: string): Promise<JobStatus> {
+  async status({ jobId }: { jobId: string }): Promise<JobStatus> {
     return known(await find(this.#plan.place, jobId))
   }
 
-  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
+  read({ jobId, cursor, ...plan }: JobReadPlan & JobPlace): Promise<JobRead<Encoding>> {
     return readOutput(this.#output, jobId, cursor, plan)
   }
 
-  follow(jobId: string, cursor: number, plan: JobReadPlan & { signal: AbortSignal | undefined }) {
+  follow(jobId: string, cursor: number, plan: JobFollowPlan) {
     return followOutput(this.#output, jobId, cursor, plan)
   }
 
-  async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
+  async wait({ jobId, signal }: JobWaitPlan): Promise<JobStatus> {
     const interval = new PollInterval(this.#plan.maxPollInterval)
     refuseAborted(signal, 'the wait')
     for (;;) {
-      const status = await this.status(jobId)
+      const status = await this.status({ jobId })
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
       if (status.state !== 'running') return status
       await interval.wait(0, signal)
@@ -106,7 +109,7 @@ class ScriptJobs implements JobsBackend {
     return jobs.sort((left, right) => compare(time(left), time(right)) || compare(left.jobId, right.jobId))
   }
 
-  async remove(jobId: string): Promise<void> {
+  async remove({ jobId }: { jobId: string }): Promise<void> {
     await call(this.#plan.place, 'remove', jobId, mark())
   }
 

@@ -1,6 +1,7 @@
 /**
  * From an error to the response of the REST API: `{ code, message }`, with the codes of gRPC.
  */
+import { Refusal } from '@nacre/server/internal'
 import { AbortError } from 'nacre/internal'
 import { describe } from './error-codes.js'
 import { Refused } from './status.js'
@@ -54,6 +55,7 @@ function isRestCode(code: string): code is RestCode {
 
 function codeOf(error: unknown): [RestCode, string] {
   if (error instanceof RestRefusal) return [error.code, error.message]
+  if (error instanceof Refusal) return ['PERMISSION_DENIED', error.message]
   if (error instanceof Refused) return [isRestCode(error.status) ? error.status : 'INTERNAL', error.message]
   if (error instanceof AbortError) return ['UNAVAILABLE', error.message]
   return describe(error, OWN)

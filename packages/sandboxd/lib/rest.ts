@@ -4,13 +4,12 @@
  * node:http is used directly: a `Request` has a URL in which `..` and `%2e%2e` are resolved already.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { isLoopback, isLoopbackName, listenError, Requests } from '@nacre/server/internal'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { Guard, headerFields, isLoopback, isLoopbackName, listen, Requests } from '@nacre/server/internal'
 import type { Logger } from 'nacre'
 import { performance, report } from 'nacre/internal'
 import { sendBytes } from './rest-bytes.js'
-import { failureOf, RestRefusal } from './rest-error.js'
+import { failureOf } from './rest-error.js'
 import type { Reply } from './rest-files.js'
 import { answer, type Routes } from './rest-routes.js'
 import { targetOf } from './target.js'
@@ -42,6 +41,8 @@ export interface RestListener {
 export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestListener> {
   const { headersTimeout, keepAliveTimeout } = plan
   const requests = new Requests(Number.POSITIVE_INFINITY)
+  const isName = isLoopback(plan.host) ? isLoopbackName : () => true
+  const guard = new Guard({ isName, logger: plan.logger })
   const server = createServer(
     {
       maxHeaderSize: plan.maxHeaderBytes,
@@ -53,13 +54,13 @@ export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestLi
     },
     (incoming, outgoing) => {
       const leave = requests.enter()
-      void handle(routes, plan, incoming, outgoing).finally(leave)
+      void handle(routes, guard, plan, incoming, outgoing).finally(leave)
     },
   )
   server.maxConnections = plan.maxConnections
-  await listen(server, plan)
+  const { port } = await listen(server, plan, 'sandboxd.restPort', plan.logger)
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     idle: () => requests.idle(),
     finish() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -70,20 +71,9 @@ export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestLi
   }
 }
 
-function listen(server: Server, { host, port, logger }: RestPlan): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const fail = (cause: Error) => reject(listenError(cause, { host, port }, 'sandboxd.restPort'))
-    server.once('error', fail)
-    server.listen(port, host, () => {
-      server.off('error', fail)
-      server.on('error', (error) => report(logger, 'error', `the listener of sandboxd failed: ${error}`))
-      resolve()
-    })
-  })
-}
-
 async function handle(
   routes: Routes,
+  guard: Guard,
   plan: RestPlan,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
@@ -94,7 +84,10 @@ async function handle(
   for (const side of [incoming, outgoing]) side.on('error', () => {})
   outgoing.once('close', () => gone.abort(new Error('the client has disconnected')))
   try {
-    checkOrigin(incoming, plan.host)
+    // Pages are refused: there is no other way to tell whether their users want these requests.
+    const headers = headerFields(incoming.headers)
+    guard.checkOrigin(headers)
+    guard.checkName(headers)
     await send(incoming, outgoing, await answer(routes, incoming, gone.signal))
   } catch (error) {
     fail(outgoing, error, plan)
@@ -106,14 +99,6 @@ async function handle(
     'info',
     `${incoming.method} ${route.slice(0, 300)} ${outgoing.statusCode} ${milliseconds} ms`,
   )
-}
-
-/** Pages of browsers are refused: there is no other way to tell whether their users want these requests. */
-function checkOrigin({ headers }: IncomingMessage, host: string): void {
-  if (headers.origin !== undefined)
-    throw new RestRefusal('PERMISSION_DENIED', 'pages in browsers may not call this server')
-  if (isLoopback(host) && headers.host !== undefined && !isLoopbackName(headers.host))
-    throw new RestRefusal('PERMISSION_DENIED', 'this server answers to localhost only')
 }
 
 async function send(incoming: IncomingMessage, outgoing: ServerResponse, reply: Reply): Promise<void> {

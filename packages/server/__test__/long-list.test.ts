@@ -1,11 +1,11 @@
 /** Large replies about a workspace leave the server in pieces of bounded size. */
 import type { Change } from 'nacre'
-import { endpoints } from 'nacre/internal/server'
+import { workspaceCalls } from 'nacre/internal/server'
 import { expect, it } from 'vitest'
 import { listPieces } from '../lib/long-list.js'
 import { patchReply } from '../lib/v1/workspace.js'
 
-const { reply } = endpoints.workspaceChanges
+const { reply } = workspaceCalls.changes
 
 function changes(count: number): Change[] {
   return Array.from({ length: count }, (_, index) => {
@@ -23,7 +23,7 @@ it('the changes of 200,000 files', async () => {
     if (!isOver) setImmediate(turn)
   }
   setImmediate(turn)
-  for await (const piece of listPieces(reply, { changes: all }) ?? []) {
+  for await (const piece of listPieces(reply, all) ?? []) {
     count++
     longest = Math.max(longest, piece.length)
     text += Buffer.from(piece).toString()
@@ -37,9 +37,9 @@ it('the changes of 200,000 files', async () => {
 })
 
 it('a short list, and a reply that is none, have one piece', () => {
-  expect(listPieces(reply, { changes: changes(500) })).toBe(undefined)
-  expect(listPieces(endpoints.workspaceUsage.reply, { layers: 1 } as never)).toBe(undefined)
-  expect(listPieces(endpoints.deleteWorkspace.reply, undefined)).toBe(undefined)
+  expect(listPieces(reply, changes(500))).toBe(undefined)
+  expect(listPieces(workspaceCalls.usage.reply, { layers: 1 } as never)).toBe(undefined)
+  expect(listPieces(workspaceCalls.delete.reply, undefined)).toBe(undefined)
 })
 
 it('a patch', async () => {

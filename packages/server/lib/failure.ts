@@ -6,7 +6,7 @@
  */
 
 import { AbortError, OptionError, SandboxError } from 'nacre/internal'
-import { execResult, HTTP_STATUSES, meaningOf } from 'nacre/internal/server'
+import { HTTP_STATUSES, meaningOf, tables } from 'nacre/internal/server'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 
@@ -88,6 +88,10 @@ export class Refusal extends Error {
     this.context = context
     this.headers = headers
   }
+
+  get status(): number {
+    return REFUSALS[this.code]
+  }
 }
 
 export interface Envelope {
@@ -132,7 +136,7 @@ interface Description {
 
 function describe(error: unknown, dialect: Dialect): Description {
   if (error instanceof Refusal)
-    return { code: error.code, message: error.message, status: REFUSALS[error.code], context: error.context }
+    return { code: error.code, message: error.message, status: error.status, context: error.context }
   if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
     return dialect === 'v1' ? own(error) : container(error)
   return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }
@@ -161,7 +165,7 @@ function own(error: SandboxFailure): Description {
     context: {
       kind,
       ...issuesOf(error),
-      ...(result && { result: encodeReply(execResult, result) }),
+      ...(result && { result: encodeReply(tables.execResult, result) }),
       ...(logTail !== undefined && { logTail }),
       ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
       ...(error instanceof SandboxError && error.paths !== undefined && { paths: error.paths }),

@@ -1,6 +1,6 @@
 /**
- * Which callers are accepted: those with the token and, without a token, programs of this machine. A page in a browser can
- * reach this machine too, and is refused unless it is allowed.
+ * Which callers are accepted, by every server of nacre: those with the token and, without a token, programs of this machine. A
+ * page in a browser can reach this machine too, and is refused unless it is allowed.
  *
  * Several checks, since each alone can be bypassed. An `Origin` that is not allowed is a page of another site. A `Host`
  * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
@@ -10,11 +10,11 @@
  * While ports are forwarded, pages of the sandbox's programs have the origin of this server. For a GET, their browser sends no
  * Origin, but it says by `Sec-Fetch-Site` that a page calls, and no page may call then unless its origin is allowed.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'nacre'
 import { describe, report, TOKEN_HEADER } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
-import type { ServerPlan } from './plan.js'
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
@@ -22,27 +22,58 @@ const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
 /** Headers that proxies add. */
 const PROXY_HEADER = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
 
+/** The headers of a request, by their names in lower case. */
+export interface HeaderFields {
+  get(name: string): string | null
+  keys(): Iterable<string>
+}
+
+/** The headers of a request of node:http. */
+export function headerFields(headers: IncomingHttpHeaders): HeaderFields {
+  return {
+    get: (name) => headers[name]?.toString() ?? null,
+    keys: () => Object.keys(headers),
+  }
+}
+
+/** Whom a server trusts. */
+export interface Trust {
+  token?: string | undefined
+  /** Whether each request has been checked, so that it needs no token. */
+  isAuthenticated?: boolean
+  /** Origins of pages that may call. Undefined: no page may, and there is no option for it. */
+  allowedOrigins?: readonly string[]
+  /** Whether a header `Host` names the server. Default: any name with a token, otherwise a name of this machine. */
+  isName?: (host: string) => boolean
+  logger?: Logger | undefined
+}
+
 export class Guard {
   readonly #token: Secret | undefined
-  readonly #origins: Set<string>
+  readonly #origins: Set<string> | undefined
   readonly #isAuthenticated: boolean
+  readonly #isName: (host: string) => boolean
   readonly #hasPages: boolean
   readonly #hasPorts: boolean
   readonly #logger: Logger | undefined
 
   /** `hasPages`: the server has pages of its own, which may call it. `hasPorts`: it forwards ports, and has no such pages. */
-  constructor(plan: ServerPlan, hasPages: boolean, hasPorts: boolean) {
-    const { token, allowedOrigins, isAuthenticated, logger } = plan
+  constructor(
+    { token, isAuthenticated = false, allowedOrigins, isName, logger }: Trust,
+    hasPages = false,
+    hasPorts = false,
+  ) {
     this.#logger = logger
     this.#hasPages = hasPages
     this.#hasPorts = hasPorts
     this.#isAuthenticated = isAuthenticated
+    this.#isName = isName ?? (isAuthenticated || token !== undefined ? () => true : isLoopbackName)
     this.#token = token === undefined ? undefined : new Secret(token)
-    this.#origins = new Set(allowedOrigins)
+    this.#origins = allowedOrigins && new Set(allowedOrigins)
   }
 
   /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
-  check(headers: Headers, peer: string | undefined): void {
+  check(headers: HeaderFields, peer: string | undefined): void {
     this.checkOrigin(headers)
     if (this.#hasPorts && siteOf(headers) !== 'none' && !this.#isListed(headers))
       this.#refusePage(
@@ -52,12 +83,12 @@ export class Guard {
   }
 
   /** Throws a Refusal for a page whose origin is not allowed. */
-  checkOrigin(headers: Headers): void {
+  checkOrigin(headers: HeaderFields): void {
     this.#checkOrigin(headers, this.#hasPages)
   }
 
   /** The same for a request to a forwarded port, which pages of this origin may send. `hasLink`: it has a link to the port. */
-  checkPort(headers: Headers, peer: string | undefined, hasLink: boolean): void {
+  checkPort(headers: HeaderFields, peer: string | undefined, hasLink: boolean): void {
     this.#checkOrigin(headers, true)
     if (hasLink) return
     const isNavigation = headers.get('sec-fetch-mode') === 'navigate'
@@ -66,14 +97,15 @@ export class Guard {
     this.#checkCaller(headers, peer)
   }
 
-  #isListed(headers: Headers): boolean {
-    return this.#origins.has(headers.get('origin') ?? '')
+  #isListed(headers: HeaderFields): boolean {
+    return this.#origins?.has(headers.get('origin') ?? '') ?? false
   }
 
-  #checkOrigin(headers: Headers, allowsOwn: boolean): void {
+  #checkOrigin(headers: HeaderFields, allowsOwn: boolean): void {
     const origin = headers.get('origin')
     const isAllowed = origin === null || this.#isListed(headers) || (allowsOwn && isOwn(origin, headers))
     if (isAllowed) return
+    if (this.#origins === undefined) this.#refusePage('pages in browsers may not call')
     if (origin === 'null')
       this.#refusePage(
         'pages without an origin, like files and sandboxed frames, may not call: serve the page over HTTP',
@@ -90,7 +122,15 @@ export class Guard {
     throw new Refusal('FORBIDDEN', message)
   }
 
-  #checkCaller(headers: Headers, peer: string | undefined): void {
+  /** Throws a Refusal for another name than that of the server. Health checks in HTTP/1.0 send none. */
+  checkName(headers: HeaderFields): void {
+    const host = headers.get('host')
+    if (host === null || this.#isName(host)) return
+    throw new Refusal('FORBIDDEN', `this server has another name than the header Host: ${describe(host)}`)
+  }
+
+  #checkCaller(headers: HeaderFields, peer: string | undefined): void {
+    this.checkName(headers)
     if (this.#token !== undefined) {
       if (!this.#token.is(tokenOf(headers)))
         throw new Refusal(
@@ -100,9 +140,6 @@ export class Guard {
       return
     }
     if (this.#isAuthenticated) return
-    const host = headers.get('host')
-    if (host !== null && !isLoopbackName(host))
-      throw new Refusal('FORBIDDEN', 'without a token this server answers to localhost only')
     if ([...headers.keys()].some((name) => PROXY_HEADER.test(name)))
       throw new Refusal(
         'FORBIDDEN',
@@ -123,13 +160,13 @@ export class Guard {
  * Whether a page of this server calls. A page whose name was made to point here has the same origin; it has no token, and
  * without a token the name of this machine is checked, too.
  */
-function isOwn(origin: string, headers: Headers): boolean {
+function isOwn(origin: string, headers: HeaderFields): boolean {
   const host = headers.get('host')
   return host !== null && (origin === `http://${host}` || origin === `https://${host}`)
 }
 
 /** From where a page calls, as its browser says: 'none' for a person, and for programs other than browsers. */
-function siteOf(headers: Headers): string {
+function siteOf(headers: HeaderFields): string {
   return headers.get('sec-fetch-site') ?? 'none'
 }
 
@@ -140,7 +177,7 @@ const TOKEN_PROTOCOL = /(?:^|,)\s*nacre\.token\.([^\s,]+)/
  * The token of a request. Its own header comes first: a proxy that keeps `Authorization` for itself may send another one
  * in its place.
  */
-function tokenOf(headers: Headers): string {
+function tokenOf(headers: HeaderFields): string {
   const own = headers.get(TOKEN_HEADER)
   if (own !== null) return own
   const authorization = headers.get('authorization')

@@ -3,7 +3,7 @@
  * connections.
  */
 import { engineError, onAbort } from 'nacre/internal'
-import { type HoldBackend, holdEvent } from 'nacre/internal/server'
+import { type HoldBackend, tables } from 'nacre/internal/server'
 import { EventStream } from './sse.js'
 import { encodeReply } from './wire.js'
 
@@ -29,7 +29,7 @@ export class Holds {
         const type = types[sent++]
         if (type === undefined) return { done: true, value: undefined }
         if (type === 'complete') await hold.ended
-        return { done: false, value: [{ data: encodeReply(holdEvent, { type, hold: id }) as object }] }
+        return { done: false, value: [{ data: encodeReply(tables.holdEvent, { type, hold: id }) as object }] }
       },
       async return() {
         release()

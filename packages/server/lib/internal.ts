@@ -5,8 +5,9 @@
 
 export { collect } from './body-limit.js'
 export type { ByteReply } from './byte-response.js'
-export { isLoopback, isLoopbackName } from './guard.js'
-export { listenError } from './listen-error.js'
+export { Refusal } from './failure.js'
+export { Guard, headerFields, isLoopback, isLoopbackName } from './guard.js'
+export { listen, listenError } from './listen.js'
 export { endAfterReplies, type ListenerEnd, replay, wantsWebSocket } from './listener.js'
 export { Requests } from './requests.js'
 export type { OpenSandboxd } from './sandboxd.js'

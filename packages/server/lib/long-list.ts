@@ -13,14 +13,13 @@ const text = (pieces: string[]) => encoder.encode(pieces.join(''))
 
 /** The pieces of a reply; undefined for one that is not a list, or short. */
 export function listPieces<T>(reply: Sendable<T>, value: T): AsyncGenerator<Uint8Array> | undefined {
-  const [[name, items] = [], ...others] = Object.entries(value ?? {})
-  if (name === undefined || others.length > 0 || !Array.isArray(items)) return undefined
-  return items.length > ITEMS_OF_A_PIECE ? pieces(reply, name, items) : undefined
+  if (reply.list === undefined || !Array.isArray(value)) return undefined
+  return value.length > ITEMS_OF_A_PIECE ? pieces(reply, value) : undefined
 }
 
-async function* pieces<T>(reply: Sendable<T>, name: string, items: unknown[]): AsyncGenerator<Uint8Array> {
+async function* pieces<T>(reply: Sendable<T>, items: unknown[]): AsyncGenerator<Uint8Array> {
   for (let start = 0; start < items.length; start += ITEMS_OF_A_PIECE) {
-    const part = { [name]: items.slice(start, start + ITEMS_OF_A_PIECE) }
+    const part = items.slice(start, start + ITEMS_OF_A_PIECE)
     const [[key, json] = ['', []]] = Object.entries(encodeReply(reply, part as T))
     const lines = (json as unknown[]).map((item) => JSON.stringify(item)).join(',\n')
     yield text([start === 0 ? `{${JSON.stringify(key)}:[\n` : ',\n', lines])

@@ -2,7 +2,7 @@
  * The kinds of parameters in paths and queries, which are text.
  */
 import { type Kind, OptionError } from 'nacre/internal'
-import { identifier, textKind as text } from 'nacre/internal/server'
+import { identifier, type ParamsOf, textKind as text } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import type { Shape } from './request-json.js'
 
@@ -57,11 +57,7 @@ const inPaths = {
   number: queryNumber,
 }
 
-type NamesIn<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
-
-/** The parameters of a path like `/v1/jobs/{jobId}`. */
-export type ParamsOf<Path> = { [K in NamesIn<Path>]: K extends 'number' ? number : string }
-
+/** The parameters of a path. */
 export function paramsOf<Path extends string>(path: Path): Shape<ParamsOf<Path>> {
   const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name as keyof typeof inPaths)
   return {

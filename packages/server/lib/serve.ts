@@ -10,12 +10,12 @@ import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { OptionError, performance, readArgument, report } from 'nacre/internal'
+import { OptionError, performance, readArgument } from 'nacre/internal'
 import { backendOf, fs, NativeBackend, serverToken } from 'nacre/internal/server'
 import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
-import { listenError } from './listen-error.js'
+import { listen } from './listen.js'
 import { endAfterReplies, type ListenerEnd, wantsWebSocket } from './listener.js'
 import { planServe, type ServePlan } from './plan.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
@@ -42,7 +42,7 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
   const extras = await loadConsole(plan)
   const sandboxd = plan.sandboxd && (await openSandboxd(backend, plan.sandboxd))
   const server = buildServer(backend, plan.server, extras, plan.forwardPorts)
-  const listener = await listen(server, plan).catch((error) => {
+  const listener = await openListener(server, plan).catch((error) => {
     sandboxd?.abandon()
     throw error
   })
@@ -89,7 +89,7 @@ function readTokenFile(file: string): string {
   }
 }
 
-function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
+async function openListener(server: Server, plan: ServePlan): Promise<HttpServer> {
   const { headersTimeout, requestTimeout, keepAliveTimeout, maxHeaderBytes } = plan
   const listener = createAdaptorServer({
     fetch: server.fetch,
@@ -114,15 +114,8 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
   listener.prependListener('request', (incoming, outgoing) => {
     boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout))
   })
-  return new Promise((resolve, reject) => {
-    const fail = (cause: Error) => reject(listenError(cause, plan, 'port'))
-    listener.once('error', fail)
-    listener.listen(plan.port, plan.host, () => {
-      listener.off('error', fail)
-      listener.on('error', (error) => report(plan.server.logger, 'error', `the listener failed: ${error}`))
-      resolve(listener)
-    })
-  })
+  await listen(listener, plan, 'port', plan.server.logger)
+  return listener
 }
 
 /** What listens. */

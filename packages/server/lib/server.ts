@@ -8,7 +8,7 @@ import { cors } from 'hono/cors'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { crypto, signalNumber } from 'nacre/internal'
-import { type Backend, backendOf, INSTANCE_HEADER } from 'nacre/internal/server'
+import { type Backend, backendOf, INSTANCE_HEADER, questionCalls } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -45,9 +45,9 @@ import { addV1Ports } from './v1/ports.js'
 import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
 import { addV1Processes } from './v1/processes.js'
-import { addV1Questions } from './v1/questions.js'
 import { addRecordings } from './v1/recordings.js'
 import { addV1Sessions } from './v1/sessions.js'
+import { addSimpleCalls } from './v1/simple-calls.js'
 import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
 import { addWorkspace } from './v1/workspace.js'
@@ -96,7 +96,7 @@ export function buildServer(
   add('commands', addExec)
   add('sessions', addV1Sessions)
   add('ports', addV1Ports)
-  add('questions', addV1Questions)
+  add('questions', (define) => addSimpleCalls(define, questionCalls, () => backend))
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)
@@ -192,7 +192,7 @@ function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPa
     const wanted = c.req.header(INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
-    if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
+    if (!isUpload(c.req.method, c.req.path)) await boundBody(c, plan.maxBodyBytes)
     await next()
   })
 }

@@ -23,6 +23,15 @@ export class EventStream {
   }
 }
 
+/** The events that `translate` makes of the values of an iteration, until the event `end`. */
+export function eventsToEnd<T>(
+  values: AsyncIterator<T, unknown>,
+  translate: (value: T) => ServerEvent[] | Promise<ServerEvent[]>,
+  first: ServerEvent[] = [],
+): EventStream {
+  return events(values, translate, first, () => [{ data: { type: 'end' } }])
+}
+
 /** The events that `translate` makes of the values of an iteration, after those of `first`, and before those of `last`. */
 export function events<T>(
   values: AsyncIterator<T, unknown>,

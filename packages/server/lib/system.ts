@@ -1,19 +1,21 @@
 /**
  * Requests about the server itself.
  */
-import { endpoints } from 'nacre/internal/server'
+import { endpoints, machineCalls } from 'nacre/internal/server'
 import type { ServerContext } from './context.js'
 import type { Define } from './route.js'
+import { addSimpleCalls } from './v1/simple-calls.js'
 
 export function addSystem(
   define: Define,
   { backend, metrics, callers, requests, instance }: ServerContext,
 ): void {
+  addSimpleCalls(define, machineCalls, () => backend)
   define({
     ...endpoints.healthCheck,
     summary: 'Checks that the server is alive. Needs no token.',
     isOpen: true,
-    handle: async () => ({ status: 'ok' as const }),
+    handle: async () => 'ok' as const,
   })
   define({
     method: 'GET',
@@ -28,15 +30,5 @@ export function addSystem(
       })
       return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
     },
-  })
-  define({
-    ...endpoints.capabilities,
-    summary: 'Returns the capabilities of the machine.',
-    handle: async () => backend.capabilities(),
-  })
-  define({
-    ...endpoints.sandboxStats,
-    summary: 'Returns the processor time, memory, processes and open files of all sessions.',
-    handle: async () => backend.stats(),
   })
 }

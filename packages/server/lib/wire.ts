@@ -1,12 +1,12 @@
 /** JSON with the base64 of Node. */
 import type { Encoding, Output } from 'nacre'
-import { encodeOutput, type Reply, type WireData } from 'nacre/internal/server'
+import { type Body, encodeOutput, type WireData } from 'nacre/internal/server'
 
 /** A table of a reply as the server uses it. */
-export type Sendable<T> = Pick<Reply<T>, 'schema' | 'encode'>
+export type Sendable<T> = Pick<Body<T>, 'schema' | 'encode' | 'list'>
 
 /** A reply or an event as JSON. */
-export function encodeReply<T>({ encode }: Pick<Reply<T>, 'encode'>, value: T): object {
+export function encodeReply<T>({ encode }: Pick<Body<T>, 'encode'>, value: T): object {
   return encode(value, toBase64)
 }
 

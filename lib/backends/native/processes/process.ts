@@ -75,7 +75,7 @@ export class LocalProcess implements ProcessBackend {
     return exitOf(await within(limits, (stop) => handle.wait(stop), late))
   }
 
-  async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
+  async logs({ encoding }: { encoding: Encoding }): Promise<ProcessLogs<Encoding>> {
     return readWhole(this.#engine, this.handle.ref, encoding)
   }
 

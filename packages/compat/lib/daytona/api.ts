@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
 import { HttpError } from '../failure.js'
-import type { Hosted } from '../hosted.js'
+import { type Hosted, placeOf } from '../hosted.js'
 import {
   type Exchange,
   isMessage,
@@ -317,9 +317,4 @@ function isEmpty(value: unknown): boolean {
 /** In a query, lists have one member for each item, or commas. */
 function listOf(query: URLSearchParams, name: string): string[] {
   return query.getAll(name).flatMap((text) => text.split(','))
-}
-
-/** The place in lists, by the time of its creation. */
-function placeOf({ record }: Own): string {
-  return `${String(record.startedAt).padStart(16, '0')}-${record.id}`
 }

@@ -3,16 +3,15 @@
 import { randomUUID } from 'node:crypto'
 import { clearTimeout, setTimeout } from 'nacre/internal'
 import type { WebSocket } from 'ws'
+import { type Context, contextsOf } from '../contexts.js'
 import { HttpError } from '../failure.js'
-import { type Hosted, perRun } from '../hosted.js'
+import type { Hosted } from '../hosted.js'
 import { type Message, parse, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
-import { PythonKernel } from '../kernels/python.js'
 import { daytonaError } from './failure.js'
 import type { Routes, SocketRoutes } from './routes.js'
 import { sendPiece } from './sockets.js'
 import { optionalText, text } from './values.js'
 
-const MOST_CONTEXTS = 256
 /** The context of code that names none. It is not listed. */
 const DEFAULT = 'default'
 /** The SDKs know the end of the time by it. */
@@ -22,34 +21,25 @@ const FAILURE_CODE = 1011
 const MOST_CLOSE_CHARACTERS = 40
 const SENT = ['stdout', 'stderr', 'error']
 
-interface Context {
-  id: string
-  cwd: string
-  createdAt: string
-  kernel: PythonKernel
-  /** The end of the code that was sent before. */
-  last: Promise<unknown>
-}
-
-const contextsOf = perRun(() => new Map<string, Context>())
-
 export const interpreterRoutes: Routes = {
   'GET /process/interpreter/context': ({ hosted, response }) => {
-    const known = [...contextsOf(hosted).values()].filter(({ id }) => id !== DEFAULT)
+    const known = contextsOf(hosted)
+      .list()
+      .filter(({ id }) => id !== DEFAULT)
     sendJson(response, 200, { contexts: known.map(shown) })
   },
   'POST /process/interpreter/context': async ({ hosted, request, response }) => {
     const given = await readJson(request)
     const language = optionalText(given, 'language') ?? 'python'
     if (language !== 'python') throw new HttpError(501, `nacre interprets python, not ${language}`)
-    sendJson(response, 200, shown(open(hosted, randomUUID(), optionalText(given, 'cwd') ?? '')))
+    sendJson(
+      response,
+      200,
+      shown(contextsOf(hosted).open(randomUUID(), language, optionalText(given, 'cwd'))),
+    )
   },
   'DELETE /process/interpreter/context/:': async ({ hosted, params: [id = ''], response }) => {
-    const context = find(hosted, id)
-    contextsOf(hosted).delete(id)
-    await context.kernel.end()
-    // Code may just have been starting it.
-    context.last = context.last.then(() => context.kernel.end()).catch(() => {})
+    await contextsOf(hosted).remove(id)
     sendNothing(response)
   },
 }
@@ -78,12 +68,13 @@ async function execute(hosted: Hosted, client: WebSocket, given: Message): Promi
   const code = { code: text(given, 'code'), env: textsOf(given, 'envs') }
   const timeout = timeoutOf(given.timeout ?? 0)
   const id = optionalText(given, 'contextId') ?? DEFAULT
-  const known = contextsOf(hosted)
-  const context = id === DEFAULT && !known.has(id) ? open(hosted, id, '') : find(hosted, id)
+  const contexts = contextsOf(hosted)
+  const isNew = id === DEFAULT && contexts.get(id) === undefined
+  const context = isNew ? contexts.open(id, 'python') : contexts.find(id)
   const ending = new AbortController()
   client.once('close', () => ending.abort())
-  const running = context.last.then(async () => {
-    find(hosted, id)
+  await contexts.inTurn(context, async () => {
+    contexts.find(id)
     let isLate = false
     const end = () => {
       isLate = true
@@ -101,26 +92,8 @@ async function execute(hosted: Hosted, client: WebSocket, given: Message): Promi
     await sendPiece(client, JSON.stringify({ type: 'control', text: 'completed' }))
     client.close(1000)
   })
-  context.last = running.catch(() => {})
-  await running
 }
 
-function open(hosted: Hosted, id: string, given: string): Context {
-  const known = contextsOf(hosted)
-  if (known.size >= MOST_CONTEXTS) throw new HttpError(429, `a sandbox has at most ${MOST_CONTEXTS} contexts`)
-  const cwd = hosted.view.resolve(given)
-  const kernel = new PythonKernel(hosted, cwd)
-  const context = { id, cwd, createdAt: new Date().toISOString(), kernel, last: Promise.resolve() }
-  known.set(id, context)
-  return context
-}
-
-function find(hosted: Hosted, id: string): Context {
-  const context = contextsOf(hosted).get(id)
-  if (context === undefined) throw new HttpError(404, `there is no context ${id}`)
-  return context
-}
-
-function shown({ id, createdAt, cwd }: Context) {
-  return { id, language: 'python', cwd, createdAt, active: true }
+function shown({ id, language, createdAt, cwd }: Context) {
+  return { id, language, cwd, createdAt, active: true }
 }

@@ -6,7 +6,7 @@ import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, readJson, sendJson, sendNothing, textsOf } from '../http.js'
-import { measure } from '../measure.js'
+import { measure, metrics } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Api } from './api.js'
 import { unsupported } from './failure.js'
@@ -119,16 +119,5 @@ function sendHome({ hosted, response }: Call): void {
 
 async function sendMetrics({ hosted, response }: Call): Promise<void> {
   const now = await measure(hosted.directory)
-  sendJson(response, 200, {
-    cpuCount: now.cpu_count,
-    cpuUsedPct: now.cpu_used_pct,
-    memTotal: now.mem_total,
-    memUsed: now.mem_used,
-    memCache: 0,
-    diskTotal: now.disk_total,
-    diskUsed: now.disk_used,
-    diskFree: now.disk_total - now.disk_used,
-    timestamp: new Date(now.ts * 1000).toISOString(),
-    timestampUnix: now.ts,
-  })
+  sendJson(response, 200, { ...metrics(now), diskFree: now.disk_total - now.disk_used })
 }

@@ -4,7 +4,7 @@ import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
-import type { Hosted } from '../hosted.js'
+import { type Hosted, placeOf } from '../hosted.js'
 import {
   type Exchange,
   isMessage,
@@ -15,7 +15,7 @@ import {
   textsOf,
   timeoutOf,
 } from '../http.js'
-import { diskSize, measure } from '../measure.js'
+import { diskSize, measure, metrics } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
 import { type E2bRecord, newRecord, renew } from './record.js'
@@ -259,11 +259,6 @@ function decoded(text: string): string {
   }
 }
 
-/** The place in lists, by the time of the start. */
-function placeOf({ record }: Hosted<E2bRecord>): string {
-  return `${String(record.startedAt).padStart(16, '0')}-${record.id}`
-}
-
 async function metricsOf({ directory }: Hosted, query: URLSearchParams): Promise<object[]> {
   const now = await measure(directory)
   if (
@@ -271,17 +266,5 @@ async function metricsOf({ directory }: Hosted, query: URLSearchParams): Promise
     now.ts > Number(query.get('end') ?? Number.POSITIVE_INFINITY)
   )
     return []
-  return [
-    {
-      timestamp: new Date(now.ts * 1000).toISOString(),
-      timestampUnix: now.ts,
-      cpuCount: now.cpu_count,
-      cpuUsedPct: now.cpu_used_pct,
-      memUsed: now.mem_used,
-      memTotal: now.mem_total,
-      memCache: 0,
-      diskUsed: now.disk_used,
-      diskTotal: now.disk_total,
-    },
-  ]
+  return [metrics(now)]
 }

@@ -10,9 +10,9 @@ import {
   numberKind as number,
   type ProcessBackend,
   planWaitForPort,
-  portOptions,
   requestPath,
   statusCode,
+  tables,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { type Given, shape } from '../request-json.js'
@@ -23,7 +23,7 @@ import { exitCodeOf, now, requireProcess } from './values.js'
 const watchBody = shape(
   {
     port: portNumber,
-    mode: portOptions.mode,
+    mode: tables.portOptions.mode,
     path: requestPath,
     statusMin: statusCode,
     statusMax: statusCode,

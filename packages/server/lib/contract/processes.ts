@@ -130,7 +130,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     reply: reply({ success: yes, processId: text, stdout: text, stderr: text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { stdout, stderr } = (await backend.process(readId(processId)).logs('utf8')) as ProcessLogs
+      const { stdout, stderr } = (await backend
+        .process(readId(processId))
+        .logs({ encoding: 'utf8' })) as ProcessLogs
       return done({ processId, stdout, stderr })
     },
   })

@@ -12,8 +12,8 @@ import {
   os,
   ownOnly,
   reply,
-  sessionOptions,
   setEnv,
+  tables,
   text,
   yes,
 } from 'nacre/internal/server'
@@ -78,12 +78,12 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
 
 /** A session whose directory is missing starts in the home directory. */
 async function createAnywhere(backend: Backend, options: SessionOptions): Promise<string> {
-  const values = readOptions(sessionOptions, options, 'createSession')
+  const values = readOptions(tables.sessionOptions, options, 'createSession')
   try {
     return await backend.createSession(values)
   } catch (error) {
     if (!isCode(error, 'CWD_NOT_FOUND') || values.cwd === undefined) throw error
-    const cwd = readArgument(sessionOptions.cwd.read, os.homedir(), 'cwd')
+    const cwd = readArgument(tables.sessionOptions.cwd.read, os.homedir(), 'cwd')
     return backend.createSession(ownOnly({ ...values, cwd }))
   }
 }

@@ -18,7 +18,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     ...endpoints.registerCaller,
     summary: 'Registers a caller. Its calls survive broken connections for `keep` milliseconds.',
     body: shape({ keep: count(1, MOST_KEEP_MS), sandbox }, ['keep']),
-    handle: async ({ body: { keep, sandbox } }) => ({ callerId: callers.register(keep, sandbox) }),
+    handle: async ({ body: { keep, sandbox } }) => callers.register(keep, sandbox),
   })
   define({
     ...endpoints.removeCaller,

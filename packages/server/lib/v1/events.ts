@@ -1,12 +1,12 @@
 /**
  * The feed of events of the sandbox.
  */
-import { planEvents, sandboxEvent } from 'nacre/internal/server'
+import { planEvents, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { cursorOf, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 
 export function addEvents(define: Define, { backend }: ServerContext): void {
@@ -21,11 +21,10 @@ export function addEvents(define: Define, { backend }: ServerContext): void {
       const plan = planEvents({ since: lastEventId === undefined ? since : cursorOf(lastEventId), signal })
       const feed = backend.events(plan)
       const begin = feed.since === undefined ? {} : { cursor: feed.since }
-      return events(
+      return eventsToEnd(
         feed,
-        (event) => [{ id: event.cursor, data: encodeReply(sandboxEvent, event) }],
+        (event) => [{ id: event.cursor, data: encodeReply(tables.sandboxEvent, event) }],
         [{ id: feed.since, data: { type: 'begin', ...begin } }],
-        () => [{ data: { type: 'end' } }],
       )
     },
   })

@@ -8,17 +8,13 @@ import {
   command,
   data,
   endpoints,
-  execOptions,
-  execResult,
-  killReason,
   killSignal,
-  logLinesOptions,
   type NamedProcess,
-  planWaitFor,
+  planOf,
   processBackend,
+  processCalls,
   resultOf,
-  terminalOptions,
-  waitForOptions,
+  tables,
 } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
@@ -29,7 +25,7 @@ import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
 import { encodeData, encodeReply } from '../wire.js'
 
-const { logLimit, ...execMembers } = { command, ...described(execOptions) }
+const { logLimit, ...execMembers } = { command, ...described(tables.execOptions) }
 
 const streamMembers = {
   ...execMembers,
@@ -113,11 +109,10 @@ export function addExec(define: Define, server: ServerContext): void {
   define({
     ...endpoints.killRun,
     summary: 'Kills a run, which then ends with `complete`.',
-    body: shape({ signal: killSignal, ...described(killReason) }),
+    body: shape({ signal: killSignal, ...described(tables.killReason) }),
     errors: ['RUN_NOT_FOUND'],
-    handle: async ({ params, body: { signal, ...options } }) => ({
-      killed: await runs.get(params.runId).stream.kill(signal, options),
-    }),
+    handle: async ({ params, body: { signal, ...options } }) =>
+      runs.get(params.runId).stream.kill(signal, options),
   })
   define({
     ...endpoints.detachRun,
@@ -136,7 +131,7 @@ export function addExec(define: Define, server: ServerContext): void {
   define({
     ...endpoints.runLines,
     summary: 'Returns lines of the output of a run with `logLimit` so far, until a minute after its end.',
-    body: shape(described(logLinesOptions)),
+    body: shape(described(tables.logLinesOptions)),
     errors: ['RUN_NOT_FOUND'],
     handle: async ({ params, body, signal }) => runs.log(params.runId).getLogLines({ ...body, signal }),
   })
@@ -145,19 +140,19 @@ export function addExec(define: Define, server: ServerContext): void {
     summary: 'Finds out whether a program of a run waits for input, until a minute after its end.',
     errors: ['RUN_NOT_FOUND'],
     async handle({ params: { runId } }) {
-      if (runs.exit(runId) !== undefined) return { waiting: null }
-      return { waiting: await runs.target(runId).target.waiting() }
+      if (runs.exit(runId) !== undefined) return null
+      return runs.target(runId).target.waiting()
     },
   })
   define({
     ...endpoints.runWaitFor,
     summary:
       'Waits for the first of several things: the end of a run, input, a line, no output, or a time. Until a minute after its end.',
-    body: shape(described(waitForOptions)),
+    body: shape(described(tables.waitForOptions)),
     errors: ['RUN_NOT_FOUND'],
     async handle({ params: { runId }, body, signal }): Promise<WaitEnd> {
       const options = { ...body, signal }
-      planWaitFor(options)
+      planOf(processCalls.waitFor, options)
       const exit = runs.exit(runId)
       if (exit === undefined) return runs.target(runId).target.waitFor(options)
       // A line of the log may have come first.
@@ -167,11 +162,9 @@ export function addExec(define: Define, server: ServerContext): void {
   define({
     ...endpoints.resizeRun,
     summary: 'Sets the size of the terminal of a run.',
-    body: shape(terminalOptions, ['cols', 'rows']),
+    body: shape(tables.terminalOptions, ['cols', 'rows']),
     errors: ['RUN_NOT_FOUND', 'HELD'],
-    handle: async ({ params, body: { cols, rows } }) => ({
-      resized: await runs.target(params.runId).target.resize(cols, rows),
-    }),
+    handle: async ({ params, body: { cols, rows } }) => runs.target(params.runId).target.resize(cols, rows),
   })
   define({
     ...endpoints.abortRun,
@@ -199,7 +192,7 @@ function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerE
     case 'complete': {
       const process = detached(server, event.result)
       const shown = process && encodeReply(endpoints.getProcess.reply, process)
-      return { data: { ...event, result: encodeReply(execResult, event.result), process: shown } }
+      return { data: { ...event, result: encodeReply(tables.execResult, event.result), process: shown } }
     }
     case 'error':
       return { data: errorEvent(server, event.error, 'v1') }

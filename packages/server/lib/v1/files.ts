@@ -4,9 +4,6 @@
 import {
   checkPath,
   endpoints,
-  fileCopyOptions,
-  fileEvent,
-  fileRemoveOptions,
   data as path,
   planFileCopy,
   planFileList,
@@ -14,13 +11,14 @@ import {
   planFileRename,
   planFileStat,
   planFileWatch,
+  tables,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { filesOf, pathOf, pathQuery } from './file-values.js'
 
@@ -36,7 +34,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     query: shape({ ...pathQuery, followSymlinks: queryFlag }),
     async handle({ params, query }) {
       const { path, follow } = planFileStat(pathOf(query), { followSymlinks: query.followSymlinks })
-      return { file: await (await files(params)).stat(path, follow) }
+      return (await files(params)).stat(path, follow)
     },
   })
   define({
@@ -48,7 +46,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       const { recursive, maxDepth } = query
       const found = await files(params)
       const { path, depth } = planFileList(pathOf(query, '.'), { recursive, maxDepth })
-      return { files: await found.list(path, depth) }
+      return found.list(path, depth)
     },
   })
   define({
@@ -70,7 +68,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     ...endpoints.copy,
     summary: 'Copies a file or a directory.',
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
-    body: shape({ from: path, to: path, ...described(fileCopyOptions) }, ['from', 'to']),
+    body: shape({ from: path, to: path, ...described(tables.fileCopyOptions) }, ['from', 'to']),
     handle: async ({ params, body: { from, to, ...options } }) =>
       (await files(params)).act(planFileCopy(from, to, options)),
   })
@@ -78,7 +76,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     ...endpoints.remove,
     summary: 'Removes a file or a directory.',
     errors: [...errors, 'IS_A_DIRECTORY'],
-    body: shape({ path, ...described(fileRemoveOptions) }, ['path']),
+    body: shape({ path, ...described(tables.fileRemoveOptions) }, ['path']),
     handle: async ({ params, body: { path, ...options } }) =>
       (await files(params)).act(planFileRemove(path, options)),
   })
@@ -94,12 +92,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       const found = await files(params)
       const path = checkPath(pathOf(query, '.'), 'path')
       const changes = found.watch(path, planFileWatch({ recursive: query.recursive, signal }))
-      return events(
-        changes,
-        (change) => [{ data: encodeReply(fileEvent, change) }],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+      return eventsToEnd(changes, (change) => [{ data: encodeReply(tables.fileEvent, change) }])
     },
   })
 }

@@ -4,13 +4,12 @@
 import { encoding, jobStartOptions, unknownId } from 'nacre/internal'
 import {
   endpoints,
-  jobCancelOptions,
-  jobRead,
+  jobCalls,
   planJobCancel,
   planJobFollow,
-  planJobRead,
   planJobStart,
   readCursor,
+  tables,
 } from 'nacre/internal/server'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
@@ -18,14 +17,16 @@ import { described } from '../document.js'
 import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
+import { addSimpleCalls } from './simple-calls.js'
 
 const readQuery = shape({ cursor: queryNumber, maxBytes: queryNumber, lines: queryFlag, encoding })
 
-const errors = ['JOB_NOT_FOUND', 'INVALID_ID']
+const { errors } = jobCalls.status
 
 export function addJobs(define: Define, { backend: { jobs } }: ServerContext): void {
+  addSimpleCalls(define, jobCalls, () => jobs)
   define({
     ...endpoints.startJob,
     summary: 'Starts a job.',
@@ -40,11 +41,6 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     handle: async ({ body }) => jobs.start(planJobStart(body)),
   })
   define({
-    ...endpoints.listJobs,
-    summary: 'Lists the jobs in start order.',
-    handle: async () => ({ jobs: await jobs.list() }),
-  })
-  define({
     ...endpoints.getJob,
     summary: 'Returns the handle of a job.',
     errors,
@@ -55,20 +51,6 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     },
   })
   define({
-    ...endpoints.jobStatus,
-    summary: 'Returns the status of a job.',
-    errors,
-    handle: async ({ params }) => jobs.status(params.jobId),
-  })
-  define({
-    ...endpoints.readJob,
-    summary: 'Reads the output of a job, starting at a cursor.',
-    errors,
-    query: readQuery,
-    handle: async ({ params, query: { cursor, ...rest } }) =>
-      jobs.read(params.jobId, readCursor(cursor), planJobRead(rest)),
-  })
-  define({
     method: 'GET',
     path: '/v1/jobs/{jobId}/follow',
     summary:
@@ -77,35 +59,20 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     query: readQuery,
     reply: 'events',
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
-      await jobs.status(jobId)
+      await jobs.status({ jobId })
       const from = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
       const pieces = jobs.follow(jobId, readCursor(from), planJobFollow({ ...rest, maxBytes, signal }))
-      return events(
-        pieces,
-        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(jobRead, read) } }],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+      return eventsToEnd(pieces, (read) => [
+        { id: read.cursor, data: { type: 'output', ...encodeReply(tables.jobRead, read) } },
+      ])
     },
-  })
-  define({
-    ...endpoints.waitForJob,
-    summary: 'Waits until a job ends.',
-    errors,
-    handle: async ({ params, signal }) => jobs.wait(params.jobId, signal),
   })
   define({
     ...endpoints.cancelJob,
     summary: 'Cancels a job and kills everything that it started.',
     errors: [...errors, 'JOB_RUNNING'],
-    body: shape(described(jobCancelOptions)),
+    body: shape(described(tables.jobCancelOptions)),
     handle: async ({ params, body }) => jobs.cancel(params.jobId, planJobCancel(body).forceKillAfterDelay),
-  })
-  define({
-    ...endpoints.removeJob,
-    summary: 'Removes a job that has ended.',
-    errors: [...errors, 'JOB_RUNNING'],
-    handle: async ({ params }) => jobs.remove(params.jobId),
   })
 }

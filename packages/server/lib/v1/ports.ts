@@ -1,29 +1,20 @@
 /** Where programs listen, and links to their ports. The forwarding itself is in lib/ports/. */
 import { portNumber, readWithDefaults } from 'nacre/internal'
-import { endpoints, portUrlOptions } from 'nacre/internal/server'
+import { endpoints, portCalls, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { Refusal } from '../failure.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { requireSession } from './sessions.js'
+import { addSimpleCalls } from './simple-calls.js'
 
 export function addV1Ports(define: Define, { backend, ports }: ServerContext): void {
-  define({
-    ...endpoints.listSessionPorts,
-    summary: 'Lists the TCP ports on which programs of a session listen.',
-    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    handle: async ({ params }) => ({ ports: await backend.ports(params.sessionId) }),
-  })
-  define({
-    ...endpoints.listPorts,
-    summary: 'Lists the TCP ports on which programs of all sessions listen.',
-    handle: async () => ({ ports: await backend.ports() }),
-  })
+  addSimpleCalls(define, portCalls, () => backend)
   define({
     ...endpoints.portLink,
     summary: 'Makes a path that leads to a port without the token, until it expires.',
-    body: shape({ port: portNumber, ...described(portUrlOptions) }, ['port']),
+    body: shape({ port: portNumber, ...described(tables.portUrlOptions) }, ['port']),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID', 'FORBIDDEN'],
     async handle({ body: { port, ...options } }) {
       if (ports === undefined)
@@ -31,7 +22,7 @@ export function addV1Ports(define: Define, { backend, ports }: ServerContext): v
           'FORBIDDEN',
           'this server forwards no ports: start it with forwardPorts, or nacre serve --forward-ports',
         )
-      const { sessionId, expiresIn } = readWithDefaults(portUrlOptions, options, 'portUrl')
+      const { sessionId, expiresIn } = readWithDefaults(tables.portUrlOptions, options, 'portUrl')
       if (sessionId !== undefined) await requireSession(backend, sessionId)
       return ports.links.path({ sessionId, port }, expiresIn)
     },

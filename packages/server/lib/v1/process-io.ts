@@ -8,28 +8,23 @@ import {
   data,
   endpoints,
   hold,
-  holdNote,
-  holdOwner,
-  logEvent,
-  logLinesOptions,
   type ProcessBackend,
-  planLogLines,
   planLogStream,
-  planLogs,
+  processCalls,
   resize,
   type ServiceBackend,
-  terminalOptions,
+  tables,
   write,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
-import { described } from '../document.js'
 import { InTurn } from '../in-turn.js'
 import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { withInstance } from '../processes.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { events } from '../sse.js'
+import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
+import { addSimpleCalls } from './simple-calls.js'
 
 const outputQuery = shape({
   cursor: queryNumber,
@@ -40,23 +35,9 @@ const outputQuery = shape({
 
 export function addProcessIo(define: Define, { processes, holds }: ServerContext): void {
   const inputs = new Inputs()
-  define({
-    ...endpoints.logs,
-    summary: 'Returns the output of a process so far.',
-    query: shape({ encoding }),
-    errors: ['PROCESS_NOT_FOUND'],
-    handle: async ({ params, query }) =>
-      (await processes.find(params.processId)).logs(planLogs(query, 'getLogs').encoding),
-  })
-  define({
-    ...endpoints.logLines,
-    summary:
-      'Returns lines of the output of a process so far: by their numbers, or those that match an expression.',
-    body: shape(described(logLinesOptions)),
-    errors: ['PROCESS_NOT_FOUND'],
-    handle: async ({ params, body, signal }) =>
-      (await processes.find(params.processId)).logLines(planLogLines({ ...body, signal })),
-  })
+  addSimpleCalls<typeof processCalls, 'processId'>(define, processCalls, ({ processId }) =>
+    processes.find(processId),
+  )
   define({
     method: 'GET',
     path: '/v1/processes/{processId}/output',
@@ -72,17 +53,12 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
       const cursor = lastEventId === undefined ? query.cursor : cursorOf(lastEventId)
       const output =
         pid === current ? process.output(planLogStream({ ...options, cursor, signal }, 'output')) : nothing()
-      return events(
-        output,
-        (event) => [
-          {
-            id: event.type === 'exit' ? undefined : event.cursor,
-            data: encodeReply(logEvent, event),
-          },
-        ],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+      return eventsToEnd(output, (event) => [
+        {
+          id: event.type === 'exit' ? undefined : event.cursor,
+          data: encodeReply(tables.logEvent, event),
+        },
+      ])
     },
   })
   define({
@@ -95,20 +71,15 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
     async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
       const service = await processes.findService(processId)
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
-      return events(
-        successors(service, after, signal),
-        (process) => [
-          {
-            id: process.pid,
-            data: {
-              type: 'start',
-              process: encodeReply(endpoints.getProcess.reply, withInstance(service, process)),
-            },
+      return eventsToEnd(successors(service, after, signal), (process) => [
+        {
+          id: process.pid,
+          data: {
+            type: 'start',
+            process: encodeReply(endpoints.getProcess.reply, withInstance(service, process)),
           },
-        ],
-        [],
-        () => [{ data: { type: 'end' } }],
-      )
+        },
+      ])
     },
   })
   define({
@@ -129,7 +100,7 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
     path: '/v1/processes/{processId}/hold',
     summary:
       'Keeps the input of a process for the caller, until the stream of its events ends: held, complete.',
-    body: shape({ owner: holdOwner }, ['owner']),
+    body: shape({ owner: tables.holdOwner }, ['owner']),
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED', 'HELD'],
     handle: async ({ params, body: { owner }, signal }) =>
@@ -138,30 +109,17 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
   define({
     ...endpoints.releaseProcess,
     summary: 'Ends the hold of the caller on a process, with a note for others.',
-    query: shape({ note: holdNote }),
+    query: shape({ note: tables.holdNote }),
     errors: ['HELD'],
     handle: async ({ query: { note }, hold }) => holds.release(hold, note),
   })
   define({
     ...endpoints.resize,
     summary: 'Sets the size of the terminal of a process.',
-    body: shape(terminalOptions, ['cols', 'rows']),
+    body: shape(tables.terminalOptions, ['cols', 'rows']),
     errors: ['PROCESS_NOT_FOUND', 'HELD'],
-    handle: async ({ params, body: { cols, rows }, hold }) => ({
-      resized: await resize(await processes.find(params.processId), cols, rows, hold),
-    }),
-  })
-  define({
-    ...endpoints.stats,
-    summary: 'Returns the processor time and memory of a process and its descendants.',
-    errors: ['PROCESS_NOT_FOUND'],
-    handle: async ({ params }) => (await processes.find(params.processId)).stats(),
-  })
-  define({
-    ...endpoints.waiting,
-    summary: 'Finds out whether a program of a process waits for input.',
-    errors: ['PROCESS_NOT_FOUND'],
-    handle: async ({ params }) => ({ waiting: await (await processes.find(params.processId)).waiting() }),
+    handle: async ({ params, body: { cols, rows }, hold }) =>
+      resize(await processes.find(params.processId), cols, rows, hold),
   })
   define({
     ...endpoints.health,

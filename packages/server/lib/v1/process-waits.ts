@@ -6,13 +6,10 @@ import { portNumber } from 'nacre/internal'
 import {
   endpoints,
   planWait,
-  planWaitFor,
   planWaitForLog,
   planWaitForPort,
-  waitForLogOptions,
-  waitForOptions,
-  waitForPortOptions,
-  waitOptions,
+  processCalls,
+  tables,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -21,17 +18,17 @@ import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
 
-const errors = ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY']
+const { errors } = processCalls.waitForInput
 
 export function addProcessWaits(define: Define, { processes }: ServerContext): void {
   define({
     ...endpoints.waitForEnd,
     summary: 'Waits until a process ends.',
     errors,
-    body: shape(described(waitOptions)),
+    body: shape(described(tables.waitOptions)),
     async handle({ params: { processId }, body, signal }) {
       const process = await processes.find(processId)
-      const exit = await process.wait(planWait({ ...body, signal }, 'wait'))
+      const exit = await process.wait(planWait({ ...body, signal }))
       return { exit, process: withInstance(process) }
     },
   })
@@ -39,32 +36,15 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     ...endpoints.waitForLog,
     summary: 'Waits for a log line that contains a text or matches a regular expression.',
     errors,
-    body: shape({ pattern: linePatternJson, ...described(waitForLogOptions) }, ['pattern']),
+    body: shape({ pattern: linePatternJson, ...described(tables.waitForLogOptions) }, ['pattern']),
     handle: async ({ params, body: { pattern, ...rest }, signal }) =>
       (await processes.find(params.processId)).waitForLog(planWaitForLog(pattern, { ...rest, signal })),
-  })
-  define({
-    ...endpoints.waitForInput,
-    summary: 'Waits until a program of a process waits for input.',
-    errors,
-    body: shape(described(waitOptions)),
-    handle: async ({ params, body, signal }) =>
-      (await processes.find(params.processId)).waitForInput(planWait({ ...body, signal }, 'waitForInput')),
-  })
-  define({
-    ...endpoints.waitFor,
-    summary:
-      'Waits for the first of several things: the end of a process, input, a line, no output, or a time.',
-    errors: ['PROCESS_NOT_FOUND'],
-    body: shape(described(waitForOptions)),
-    handle: async ({ params, body, signal }) =>
-      (await processes.find(params.processId)).waitFor(planWaitFor({ ...body, signal })),
   })
   define({
     ...endpoints.waitForPort,
     summary: 'Waits until a process serves a port.',
     errors,
-    body: shape({ port: portNumber, ...described(waitForPortOptions) }, ['port']),
+    body: shape({ port: portNumber, ...described(tables.waitForPortOptions) }, ['port']),
     handle: async ({ params, body: { port, ...rest }, signal }) =>
       (await processes.find(params.processId)).waitForPort(planWaitForPort(port, { ...rest, signal })),
   })

@@ -8,13 +8,11 @@ import {
   healthCheck,
   identifier,
   killer,
-  killOptions,
   killSignal,
   planFilter,
-  portOptions,
-  processOptions,
+  processesCalls,
   readKill,
-  serviceOptions,
+  tables,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -24,6 +22,7 @@ import { withInstance } from '../processes.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
+import { addSimpleCalls } from './simple-calls.js'
 
 const timeout = milliseconds
 
@@ -33,7 +32,7 @@ const healthCheckJson: Kind<object, unknown> = {
   json: {
     schema: {
       anyOf: [
-        shape({ port: portNumber, ...described(portOptions), timeout }, ['port']),
+        shape({ port: portNumber, ...described(tables.portOptions), timeout }, ['port']),
         shape({ log: linePatternJson, timeout }, ['log']),
         shape({ command, interval: positiveMilliseconds, timeout }, ['command']),
       ].map((schema) => ({ schema })),
@@ -43,10 +42,10 @@ const healthCheckJson: Kind<object, unknown> = {
   bounds: 'an object',
 }
 
-const startBody = shape({ command, ...described(processOptions), openInput }, ['command'])
+const startBody = shape({ command, ...described(tables.processOptions), openInput }, ['command'])
 
 const serviceBody = shape(
-  { command, ...described(serviceOptions), openInput, healthCheck: healthCheckJson },
+  { command, ...described(tables.serviceOptions), openInput, healthCheck: healthCheckJson },
   ['command', 'healthCheck'],
 )
 
@@ -61,6 +60,7 @@ const errors = [
 ]
 
 export function addV1Processes(define: Define, { backend, processes }: ServerContext): void {
+  addSimpleCalls(define, processesCalls, () => backend)
   define({
     ...endpoints.startProcess,
     summary: 'Starts a process in the background.',
@@ -97,7 +97,7 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     }),
     async handle({ query: { state, sessionId } }) {
       const found = await backend.listProcesses(planFilter({ state: state?.split(','), sessionId }))
-      return { processes: found.map((process) => processes.show(process)) }
+      return found.map((process) => processes.show(process))
     },
   })
   define({
@@ -107,19 +107,9 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     handle: async ({ params }) => processes.show(await processes.find(params.processId)),
   })
   define({
-    ...endpoints.killAllProcesses,
-    summary: 'Kills all processes.',
-    handle: async () => ({ count: await backend.killAllProcesses() }),
-  })
-  define({
-    ...endpoints.cleanUpProcesses,
-    summary: 'Removes ended processes from the list.',
-    handle: async () => ({ count: await backend.cleanUpProcesses() }),
-  })
-  define({
     ...endpoints.killProcess,
     summary: 'Kills a process and everything that it started.',
-    body: shape({ signal: killSignal, by: killer, ...described(killOptions) }),
+    body: shape({ signal: killSignal, by: killer, ...described(tables.killOptions) }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params, body: { signal, by, ...options } }) {
       const process = await processes.find(params.processId)

@@ -1,11 +1,11 @@
 /** The recordings of `@nacre/console`, which its page plays. */
 import { engineError } from 'nacre/internal'
-import { date, list, number, reply, text } from 'nacre/internal/server'
+import { date, list, number, only, reply, text } from 'nacre/internal/server'
 import type { Recordings, StoredRecording } from '../console.js'
 import type { Define } from '../route.js'
 
 const recording = reply<StoredRecording>({ name: text, bytes: number, modifiedAt: date })
-const recordingList = reply<{ recordings: StoredRecording[] }>({ recordings: list(recording) })
+const recordingList = only('recordings', list(recording))
 
 export function addRecordings(define: Define, recordings: Recordings): void {
   define({
@@ -13,7 +13,7 @@ export function addRecordings(define: Define, recordings: Recordings): void {
     path: '/v1/recordings',
     summary: 'Lists the recordings, the newest first.',
     reply: recordingList,
-    handle: async () => ({ recordings: await recordings.list() }),
+    handle: () => recordings.list(),
   })
   define({
     method: 'GET',

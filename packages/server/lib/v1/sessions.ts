@@ -1,88 +1,35 @@
 /**
  * Sessions and their variables.
  */
-import { env, readOptions, readWithDefaults, unknownId } from 'nacre/internal'
-import {
-  type Backend,
-  DEFAULT_SESSION,
-  endpoints,
-  historyOptions,
-  holdOwner,
-  killReason,
-  killSignal,
-  readCommandKill,
-  sessionOptions,
-  setEnv,
-  setEnvVarsOptions,
-} from 'nacre/internal/server'
+import { env, readOptions, unknownId } from 'nacre/internal'
+import { type Backend, DEFAULT_SESSION, endpoints, sessionCalls, setEnv, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
-import { queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
+import { addSimpleCalls } from './simple-calls.js'
 
 export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts }: ServerContext): void {
+  addSimpleCalls(define, sessionCalls, () => backend)
   define({
     ...endpoints.createSession,
     summary: 'Creates a session.',
-    body: shape(described(sessionOptions)),
+    body: shape(described(tables.sessionOptions)),
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
-    handle: async ({ body }) => ({
-      id: await backend.createSession(readOptions(sessionOptions, body, 'createSession')),
-    }),
-  })
-  define({
-    ...endpoints.listSessions,
-    summary: 'Lists the sessions.',
-    async handle() {
-      const ids = await backend.listSessions()
-      return { sessions: ids.map((id) => ({ id })) }
-    },
+    handle: async ({ body }) =>
+      backend.createSession(readOptions(tables.sessionOptions, body, 'createSession')),
   })
   define({
     ...endpoints.getSession,
     summary: 'Returns the state of a session.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    handle: async ({ params }) => ({ id: await requireSession(backend, params.sessionId) }),
-  })
-  define({
-    ...endpoints.history,
-    summary: 'Lists the last commands of a session, oldest first.',
-    query: shape({ limit: queryNumber }),
-    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    async handle({ params: { sessionId }, query }) {
-      await requireSession(backend, sessionId)
-      const { limit } = readWithDefaults(historyOptions, query, 'session.history')
-      return { commands: await backend.history(sessionId, limit) }
-    },
-  })
-  define({
-    ...endpoints.running,
-    summary: 'Lists the running command of a session and those that wait, in their order.',
-    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    handle: async ({ params }) => ({ commands: await backend.running(params.sessionId) }),
-  })
-  define({
-    ...endpoints.sessionStats,
-    summary: 'Returns the processor time, memory, processes and open files of a session.',
-    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    handle: async ({ params }) => backend.sessionStats(params.sessionId),
-  })
-  define({
-    ...endpoints.killCommand,
-    summary: 'Kills a running command, or removes a waiting one, by its id among those that run.',
-    body: shape({ signal: killSignal, ...described(killReason) }),
-    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    async handle({ params: { sessionId, commandId }, body: { signal, ...options } }) {
-      const request = readCommandKill(signal, options, 'session.killCommand')
-      return { killed: await backend.killCommand(sessionId, commandId, request) }
-    },
+    handle: async ({ params }) => requireSession(backend, params.sessionId),
   })
   define({
     method: 'POST',
     path: '/v1/sessions/{sessionId}/hold',
     summary: 'Keeps a session for the caller, until the stream of its events ends: held, complete.',
-    body: shape({ owner: holdOwner }, ['owner']),
+    body: shape({ owner: tables.holdOwner }, ['owner']),
     reply: 'events',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID', 'HELD'],
     handle: async ({ params, body: { owner }, signal }) =>
@@ -106,7 +53,7 @@ export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts 
   define({
     ...endpoints.setEnv,
     summary: 'Sets variables of a session. A null value unsets the variable.',
-    body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
+    body: shape({ vars: env, ...described(tables.setEnvVarsOptions) }, ['vars']),
     errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME', 'HELD'],
     handle: async ({ body: { vars, sessionId = DEFAULT_SESSION }, hold }) =>
       setEnv(backend, sessionId, vars, hold),

@@ -10,7 +10,7 @@
 
 import type { ProcessExit } from 'nacre'
 import { clearInterval, isCode, OptionError, onAbort, report, setInterval } from 'nacre/internal'
-import { type ProcessBackend, planLogStream, resize, terminal, write } from 'nacre/internal/server'
+import { type ProcessBackend, planLogStream, resize, tables, write } from 'nacre/internal/server'
 import type { WebSocket } from 'ws'
 import type { ServerContext } from '../context.js'
 import { anyText, queryFlag, queryNumber } from '../parameters.js'
@@ -35,7 +35,7 @@ const INTERNAL_ERROR = 1011
 /** The reason of a close has at most 123 bytes. */
 const MOST_REASON_CHARACTERS = 120
 
-const message = shape({ resize: terminal }, ['resize'])
+const message = shape({ resize: tables.terminal }, ['resize'])
 
 const terminalQuery = shape({
   cursor: queryNumber,

@@ -3,7 +3,7 @@
  */
 
 import { count } from 'nacre/internal'
-import { endpoints, fileWriteOptions, MOST_KEEP_MS, data as path, planFileWrite } from 'nacre/internal/server'
+import { endpoints, MOST_KEEP_MS, data as path, planFileWrite, tables } from 'nacre/internal/server'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'
@@ -15,7 +15,7 @@ import { filesOf } from './file-values.js'
 /** Bytes of one part. */
 const MOST_PART_BYTES = 8 * 1024 * 1024
 
-const { mode, append } = fileWriteOptions
+const { mode, append } = tables.fileWriteOptions
 const errors = ['UPLOAD_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'NO_SPACE']
 
 export function addUploads(define: Define, { backend, uploads }: ServerContext): void {
@@ -26,10 +26,9 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     body: shape({ path, mode, append, keep: count(1, MOST_KEEP_MS) }, ['path', 'keep']),
     async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
       const files = await filesOf(backend, sessionId)
-      const uploadId = uploads.begin(keep, async (source, signal) =>
+      return uploads.begin(keep, async (source, signal) =>
         files.write(planFileWrite(path, source, { ...options, signal })),
       )
-      return { uploadId }
     },
   })
   define({
