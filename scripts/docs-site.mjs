@@ -16,6 +16,7 @@ import { cliPages } from './site/cli.mjs'
 import { copiedPage } from './site/copies.mjs'
 import { httpPages } from './site/http.mjs'
 import { findDeadLinks } from './site/links.mjs'
+import { optionPages } from './site/options.mjs'
 import { writePlainPages } from './site/plain.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -55,15 +56,19 @@ async function writeReference() {
   mkdirSync(reference)
   runTool('typedoc', '--options', 'typedoc.json')
   finishApi(docs, path.join(reference, 'api'))
-  const pages = {
+  writePages(path.join(docs, 'options'), optionPages)
+  writePages(reference, {
     ...(await cliPages()),
     ...httpPages(),
     'changelog.md': copiedPage(root, 'CHANGELOG.md'),
     'benchmark.md': copiedPage(root, 'bench/RESULTS.md', '## Everything'),
-  }
+  })
+}
+
+function writePages(directory, pages) {
   for (const [name, page] of Object.entries(pages)) {
-    mkdirSync(path.dirname(path.join(reference, name)), { recursive: true })
-    writeFileSync(path.join(reference, name), page)
+    mkdirSync(path.dirname(path.join(directory, name)), { recursive: true })
+    writeFileSync(path.join(directory, name), page)
   }
 }
 

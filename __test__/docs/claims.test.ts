@@ -7,7 +7,14 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readPage, root } from '../helpers/markdown.js'
 
-const PAGES = ['README.md', 'docs/isolation.md', 'docs/killing.md', 'docs/projects.md', 'docs/sessions.md']
+const PAGES = [
+  'README.md',
+  'docs/isolation.md',
+  'docs/killing.md',
+  'docs/projects.md',
+  'docs/races.md',
+  'docs/sessions.md',
+]
 const LIST = '__test__/docs/claims.md'
 const ABSOLUTE = /\b(every|everything|all|never|nothing|exactly)\b/i
 

@@ -15,10 +15,7 @@ function codesOf(type: string): string[] {
 function explained(title: string): string[] {
   const [, section = ''] = page.split(`\n## ${title}\n`)
   const [own = ''] = section.split('\n## ')
-  return Array.from(
-    own.matchAll(/^### (\w+)\n\n- \*\*Cause:\*\* .+\n- \*\*Fix:\*\* .+$/gm),
-    ([, code = '']) => code,
-  )
+  return Array.from(own.matchAll(/^### (\w+)\n\n[^*\n#].+\n\n\*\*Fix:\*\* .+$/gm), ([, code = '']) => code)
 }
 
 it.each([

@@ -31,7 +31,7 @@ export interface Step {
 /** The pages of `docs` that are handwritten or committed, as paths from the root. */
 export function pages(): string[] {
   return readdirSync(path.join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && !/^(node_modules|\.vitepress|reference)\//.test(name))
+    .filter((name) => name.endsWith('.md') && !/^(node_modules|\.vitepress|options|reference)\//.test(name))
     .map((name) => `docs/${name}`)
     .sort()
 }

@@ -14,7 +14,7 @@ export function navigation(api) {
       items: [
         ...page('Install', 'install'),
         ...page('First steps', 'guide/first-steps'),
-        ...page('Choose', 'choose'),
+        ...page('Choose and compare', 'comparison'),
         ...page('Sessions', 'guide/sessions'),
         ...page('Streams', 'guide/streams'),
         ...page('Processes and services', 'guide/processes'),
@@ -48,17 +48,14 @@ export function navigation(api) {
       items: [
         ...page('HTTP', 'guide/http'),
         ...page('Over any program', 'any-pipe'),
-        ...page('Container', 'guide/container'),
         ...page('E2B', 'e2b'),
         ...page('Daytona', 'daytona'),
-        ...page('sandboxd', 'sandboxd'),
       ],
     },
     {
       text: 'Operate',
       items: [
-        ...page('Deployment', 'deploy'),
-        ...page('Fleets', 'fleet'),
+        ...page('Deployment, fleets, sandboxd', 'deploy'),
         ...page('Queues', 'queue'),
         ...page('Tracing', 'tracing'),
       ],
@@ -82,8 +79,6 @@ export function navigation(api) {
         },
         ...page('Errors', 'errors'),
         ...page('HTTP API', 'http'),
-        ...page('HTTP routes', 'http-routes'),
-        ...page('HTTP routes of files', 'http-files'),
         ...page('HTTP schemas', 'reference/http'),
         ...page('Command line', 'reference/cli'),
         ...page('Benchmark', 'reference/benchmark'),
@@ -94,11 +89,11 @@ export function navigation(api) {
     {
       text: 'Internals',
       items: [
-        ...page('Sessions', 'sessions'),
-        ...page('Plain mode', 'plain-mode'),
-        ...page('Processes', 'processes'),
+        ...page('Sessions in depth', 'sessions'),
+        ...page('Processes in depth', 'processes'),
         ...page('Killing', 'killing'),
-        ...page('Logs', 'logs'),
+        ...page('Races', 'races'),
+        ...page('Plain mode', 'plain-mode'),
         ...page('Job format', 'jobs'),
         ...page("bash's own tests", 'bash-suite'),
         ...page('Decisions', 'decisions/index'),
@@ -108,9 +103,8 @@ export function navigation(api) {
       text: 'Help',
       items: [
         ...page('Troubleshooting', 'troubleshooting'),
-        ...page('Comparison', 'comparison'),
+        ...page('Problems of agents', 'problems'),
         ...page('Migration from a FIFO engine', 'migrate'),
-        ...page('FAQ', 'faq'),
         ...page('Changelog', 'reference/changelog'),
       ],
     },

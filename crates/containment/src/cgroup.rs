@@ -6,7 +6,7 @@
 use crate::job::lock;
 use crate::mount_table::{self, Mounted};
 use crate::pid::Pid;
-use crate::proc_table::{read_file, read_pids};
+use crate::proc_table::read_pids;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
@@ -116,11 +116,16 @@ impl Group {
         permitted(&self.path, || fs::write(self.path.join(name), text))
     }
 
+    /// Reads a file of the group.
+    pub(crate) fn read(&self, name: &str) -> io::Result<String> {
+        permitted(&self.path, || fs::read_to_string(self.path.join(name)))
+    }
+
     /// True once every process in this group and below has stopped. A group that does not exist has none.
     pub fn is_frozen(&self) -> io::Result<bool> {
-        match permitted(&self.path, || read_file(self.path.join("cgroup.events"))) {
+        match self.read("cgroup.events") {
             Err(error) if is_gone(&error) => Ok(true),
-            events => Ok(events?.split(|&byte| byte == b'\n').any(|line| line == b"frozen 1")),
+            events => Ok(events?.lines().any(|line| line == "frozen 1")),
         }
     }
 
@@ -198,12 +203,14 @@ pub fn restore_permissions(group: &Path) -> bool {
 }
 
 /// The files that are used here, and the permissions for them.
-const FILES: [(&str, u32); 5] = [
+const FILES: [(&str, u32); 7] = [
     ("cgroup.procs", 0o600),
     ("cgroup.kill", 0o200),
     ("cgroup.freeze", 0o600),
     ("cgroup.subtree_control", 0o600),
     ("cgroup.events", 0o400),
+    ("cgroup.controllers", 0o400),
+    ("memory.events", 0o400),
 ];
 
 /// Gives the owner of a file these permissions, too. True if it did not have them.

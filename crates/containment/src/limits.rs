@@ -69,16 +69,17 @@ impl Limits {
     /// # Errors
     /// See [`EnableError`].
     pub fn enable_below(&self, parent: &Path) -> Result<(), EnableError> {
+        let group = Group::at(parent);
         for controller in self.controllers() {
-            let enabled = fs::read_to_string(parent.join("cgroup.subtree_control")).unwrap_or_default();
+            let enabled = group.read("cgroup.subtree_control").unwrap_or_default();
             if enabled.split_ascii_whitespace().any(|name| name == controller) {
                 continue;
             }
-            let available = fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
+            let available = group.read("cgroup.controllers").unwrap_or_default();
             if !available.split_ascii_whitespace().any(|name| name == controller) {
                 return Err(EnableError::Missing { controller: controller.into(), parent: parent.to_path_buf() });
             }
-            Group::at(parent).write("cgroup.subtree_control", &format!("+{controller}")).map_err(|error| {
+            group.write("cgroup.subtree_control", &format!("+{controller}")).map_err(|error| {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
                 EnableError::Refused { controller: controller.into(), parent: parent.to_path_buf(), errno }
             })?;
@@ -111,7 +112,7 @@ impl Limits {
 
 /// True when a process of the group was killed because the memory limit was reached.
 pub fn ran_out_of_memory(group: &Group) -> bool {
-    let events = fs::read_to_string(group.path().join("memory.events")).unwrap_or_default();
+    let events = group.read("memory.events").unwrap_or_default();
     events.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
 }
 

@@ -63,7 +63,7 @@ pub struct Active {
 }
 
 impl Enclosure {
-    /// Confines every program from now on, and reports that.
+    /// Confines every program from now on, and reports a failure. What is refused already stays refused.
     pub fn confine(
         &mut self,
         enclosed: Enclosed,
@@ -72,6 +72,9 @@ impl Enclosure {
         user: Option<&RunAs>,
         setting: &Setting,
     ) {
+        if matches!(self, Self::Refused(_)) {
+            return;
+        }
         let Enclosed { file, workspace } = enclosed;
         let wanted = file.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()).and_then(read);
         let made = wanted.and_then(|wanted| Active::make(wanted, key, workspace.as_ref(), groups, user, setting));

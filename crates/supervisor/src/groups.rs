@@ -34,25 +34,26 @@ impl Emptying {
 }
 
 impl Groups {
-    /// Creates the session's group and the first foreground group; `None` if the system refuses.
-    pub fn create(directory: &Path) -> Option<Self> {
-        std::fs::create_dir(directory).ok()?;
-        let session = Group::at(directory);
-        match Group::create(session.path(), "fg-0") {
-            Ok(foreground) => {
-                let hold = session.hold().ok().flatten();
-                Some(Self { session, _hold: hold, foreground, emptying: Vec::new(), made: 1 })
-            }
-            Err(_) => {
-                let _ = session.remove();
-                None
-            }
-        }
+    /// Creates the session's group and the first foreground group.
+    ///
+    /// # Errors
+    /// The system's reason. Then there is no group.
+    pub fn create(directory: &Path) -> io::Result<Self> {
+        let (parent, name) = directory.parent().zip(directory.file_name()).ok_or(io::ErrorKind::InvalidInput)?;
+        let session = Group::create(parent, &name.to_string_lossy())?;
+        let foreground = Group::create(session.path(), "fg-0").inspect_err(|_| drop(session.remove()))?;
+        let hold = session.hold().ok().flatten();
+        Ok(Self { session, _hold: hold, foreground, emptying: Vec::new(), made: 1 })
     }
 
     /// The session's group.
     pub fn session(&self) -> &Group {
         &self.session
+    }
+
+    /// The group of the whole sandbox, which has its limits, if there are any.
+    pub fn sandbox(&self) -> Option<&Path> {
+        self.session.path().parent().filter(|path| cgroup::is_of_sandbox(path))
     }
 
     /// The group where foreground commands run.
@@ -128,10 +129,7 @@ impl Groups {
 
     /// Removes all groups, which must be empty, and the group of the whole sandbox if this was the last session in it.
     pub fn remove_all(&self) -> bool {
-        let leaves_parent = || {
-            let sandbox = self.session.path().parent().filter(|path| cgroup::is_of_sandbox(path));
-            sandbox.is_none_or(|path| std::fs::remove_dir(path).is_ok() || path.exists())
-        };
+        let leaves_parent = || self.sandbox().is_none_or(|path| std::fs::remove_dir(path).is_ok() || path.exists());
         self.session.remove().is_ok() && leaves_parent()
     }
 }

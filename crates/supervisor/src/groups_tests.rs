@@ -24,8 +24,8 @@ fn vacate(group: &Group) {
 #[test]
 fn creates_no_groups_where_the_parent_is_missing_or_the_name_is_taken() {
     let (parent, _groups) = groups();
-    assert!(Groups::create(&parent.path().join("session")).is_none());
-    assert!(Groups::create(&parent.path().join("missing/session")).is_none());
+    assert!(Groups::create(&parent.path().join("session")).is_err());
+    assert!(Groups::create(&parent.path().join("missing/session")).is_err());
 }
 
 #[test]

@@ -23,6 +23,7 @@ use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Role, Setup, Sta
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// A program that the host orders the supervisor to start.
 pub struct Program {
@@ -81,9 +82,19 @@ pub struct ProcessTable {
 }
 
 impl ProcessTable {
-    /// Creates the control groups, if requested. A failure is no error: the subreaper alone is complete, only slower.
+    /// Creates the control groups, if requested. A failure is no error: the subreaper alone is complete, only slower. But a
+    /// session outside of its sandbox's group would be outside of the sandbox's limits, so nothing starts in it then.
     pub fn new(setup: &Setup) -> Self {
-        let groups = setup.group.as_ref().and_then(|path| Groups::create(path.as_ref()));
+        let (mut groups, mut enclosure) = (None, Enclosure::Open);
+        if let Some(path) = setup.group.as_ref().map(Path::new) {
+            match Groups::create(path) {
+                Ok(created) => groups = Some(created),
+                Err(error) if path.parent().is_some_and(cgroup::is_of_sandbox) => {
+                    enclosure = Enclosure::Refused(Failure::new(StartStep::Group, &error));
+                }
+                Err(_) => {}
+            }
+        }
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
         Self {
             own,
@@ -94,7 +105,7 @@ impl ProcessTable {
             processes: Processes::default(),
             groups,
             descent: None,
-            enclosure: Enclosure::Open,
+            enclosure,
             expects_forks: false,
             helpers: Helpers::default(),
             freeze: None,
@@ -162,8 +173,9 @@ impl ProcessTable {
         if is_refused(&started) && group.as_ref().is_some_and(|group| cgroup::restore_permissions(group.path())) {
             started = plan.start();
         }
-        if is_refused(&started) {
-            // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups.
+        if is_refused(&started) && self.groups.as_ref().is_none_or(|groups| groups.sandbox().is_none()) {
+            // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups, unless the
+            // limits of the whole sandbox are there.
             plan.group = None;
             started = match &program.role {
                 Role::Process { limits, .. } if !limits.is_empty() => Err(unlimited()),

@@ -130,6 +130,24 @@ fn a_session_goes_on_without_groups_when_they_refuse_processes() {
 }
 
 #[test]
+fn nothing_starts_outside_of_the_group_that_limits_the_whole_sandbox() {
+    in_own_process(|| {
+        let Ok(directory) = cgroup::probe() else { return };
+        let sandbox = directory.join(cgroup::name_of_sandbox(&std::process::id().to_string()));
+        let refused = |session: &mut Session| {
+            let failure = session.try_start(Role::Shell, None).err();
+            assert_eq!(failure.map(|failure| failure.step), Some(StartStep::Group));
+        };
+        refused(&mut Session::in_group(sandbox.join("session")));
+        let sandbox = Group::create(&directory, sandbox.file_name().unwrap().to_str().unwrap()).unwrap();
+        let mut session = Session::in_group(sandbox.path().join("session"));
+        std::fs::remove_dir(session.table.group_directory().unwrap()).unwrap();
+        refused(&mut session);
+        sandbox.remove().unwrap();
+    });
+}
+
+#[test]
 fn a_standby_replaces_the_previous_standby() {
     in_own_process(|| {
         for mut session in Session::kinds() {

@@ -59,6 +59,11 @@ impl Session {
         Some(session)
     }
 
+    /// With this group of its own.
+    pub fn in_group(group: PathBuf) -> Self {
+        Self::new(Some(group))
+    }
+
     fn new(group: Option<PathBuf>) -> Self {
         let setup = Setup {
             mark: None,

@@ -9,7 +9,7 @@ use crate::jobs::JobLaunch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::questions::Asking;
-use crate::session::{Isolated, Opened};
+use crate::session::{Opened, SessionIsolation};
 use crate::user::User;
 use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
@@ -70,14 +70,14 @@ fn look<T: Send + 'static>(looks: impl FnOnce() -> T + Send + 'static) -> Result
 
 impl Deciding {
     /// The confinement of a session and its proxy.
-    pub(super) fn isolate(&self) -> Result<Isolated, Error> {
+    pub(super) fn isolate(&self) -> Result<SessionIsolation, Error> {
         let offer = isolation::offer(&self.supervisor, self.switch.as_deref())?;
-        let mut isolated = match &self.isolation {
+        let mut isolation = match &self.isolation {
             Some(isolation) => self.apply(isolation, &offer)?,
             None => self.unrestricted(&offer)?,
         };
         if let Some(workspace) = &self.workspace {
-            if isolated.confinement.namespaces.is_none() {
+            if isolation.confinement.namespaces.is_none() {
                 let reason = offer.mounts.clone().err().unwrap_or_default();
                 let message = format!("the workspace cannot be copy-on-write: there are no mount namespaces: {reason}");
                 return Err(Error::new(Code::WorkspaceUnsupported, message));
@@ -87,14 +87,14 @@ impl Deciding {
                 let (cwd, own) = (real(&self.cwd), place.path.clone());
                 place.outside = look(move || project::outside(&cwd, &own))?;
             }
-            isolated.confinement.private.extend(mounts()?.aliases(&place.store));
-            isolated.confinement.workspace = Some(place);
-            isolated.mount = Some(mount);
+            isolation.confinement.private.extend(mounts()?.aliases(&place.store));
+            isolation.confinement.workspace = Some(place);
+            isolation.mount = Some(mount);
         }
-        Ok(isolated)
+        Ok(isolation)
     }
 
-    fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<Isolated, Error> {
+    fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<SessionIsolation, Error> {
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
         let proxied = isolation::proxied(&mut confinement, &isolation.hosts, self.asking.clone())?;
@@ -103,16 +103,16 @@ impl Deciding {
             variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
         }
         variables.extend(self.caches.give(&isolation.rules, &mut confinement));
-        Ok(Isolated { confinement, proxied, variables, mount: None })
+        Ok(SessionIsolation { confinement, proxied, variables, mount: None })
     }
 
     /// Namespaces for mounts alone, without rules.
-    fn unrestricted(&self, offer: &Offer) -> Result<Isolated, Error> {
+    fn unrestricted(&self, offer: &Offer) -> Result<SessionIsolation, Error> {
         let Places { cwd, shell, .. } = self.places()?;
         let namespaces = Namespaces { user: offer.needs_user, ipc: false, network: false, processes: false };
         let mut confinement = Confinement::open(namespaces, cwd, shell);
         confinement.namespaces = offer.mounts.is_ok().then_some(namespaces);
-        Ok(Isolated { confinement, proxied: None, variables: Vec::new(), mount: None })
+        Ok(SessionIsolation { confinement, proxied: None, variables: Vec::new(), mount: None })
     }
 
     /// # Errors

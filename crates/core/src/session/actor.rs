@@ -1,21 +1,21 @@
 //! The actor that owns a session: it receives messages, runs the shell's state machine, and waits for the next event.
 
-use super::background::Background;
+use super::background::{Background, ProcessEvent};
 use super::calls::{Call, Calls};
 use super::config::SessionConfig;
 use super::confinement::Enclosure;
 use super::context::Context;
+use super::end_reason::EndReason;
 use super::engine::SessionEngine;
-use super::fate::Fate;
 use super::files::Files;
 use super::foreground::Foreground;
 use super::holds::Holds;
 use super::internal::Internal;
 use super::mailbox::{Mailbox, NextMessage, TakenBack};
-use super::message::Message;
+use super::message::{HoldOrder, Message};
 use super::numbers::Numbers;
-use super::remount::not_remounted;
 use super::salvage;
+use super::saved::Saved;
 use super::shell_link::ShellLink;
 use super::standby::Standbys;
 use super::supervision::Supervision;
@@ -41,10 +41,10 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 const MASKING: Duration = Duration::from_secs(2);
 
 /// Runs a session until it is closed or every handle is dropped.
-pub(super) async fn run(config: SessionConfig, fate: Fate, mut mailbox: Mailbox<Message>) {
+pub(super) async fn run(config: SessionConfig, end_reason: EndReason, mut mailbox: Mailbox<Message>) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
-    let mut session = Session::new(config, fate, internal, reconnects);
+    let mut session = Session::new(config, end_reason, internal, reconnects);
     // A session that only tries the shell has no id.
     let is_seen = !session.cx.config.id.is_empty();
     if is_seen {
@@ -158,7 +158,7 @@ enum Wakeup {
 impl Session {
     pub(super) fn new(
         mut config: SessionConfig,
-        fate: Fate,
+        end_reason: EndReason,
         internal: UnboundedSender<Internal>,
         reconnects: UnboundedSender<Reconnected>,
     ) -> Self {
@@ -178,7 +178,7 @@ impl Session {
             cx: Context {
                 cwd: config.cwd.clone(),
                 config,
-                fate,
+                end_reason,
                 numbers: Numbers::default(),
                 timers: Timers::default(),
                 events: VecDeque::new(),
@@ -186,7 +186,11 @@ impl Session {
                 reconnects,
             },
         };
-        saved.into_iter().for_each(|saved| saved.begin(&mut session.cx, &mut session.foreground, &mut session.engine));
+        if let Some((shell, status, cwd)) = saved.map(Saved::into_parts) {
+            session.foreground.keep_status(status);
+            session.cx.cwd = cwd;
+            shell.into_iter().for_each(|shell| session.engine.begin_with(shell, status));
+        }
         session
     }
 
@@ -198,7 +202,7 @@ impl Session {
         self.enclosure.close();
         self.files.disconnect();
         self.holds.disconnect();
-        self.engine.plain.leave();
+        self.engine.disconnect();
     }
 
     fn happened(&mut self, happened: Wakeup) {
@@ -216,7 +220,7 @@ impl Session {
             Wakeup::Reconnected(connection) => self.reconnected(connection),
             Wakeup::Output => {
                 self.foreground.expect_output(&mut self.cx);
-                self.end_rest_if_read();
+                self.foreground.end_rest_if_read(&mut self.cx);
             }
             Wakeup::TimePassed => self.time_passed(),
         }
@@ -225,14 +229,15 @@ impl Session {
     /// Passes every pending event to the state machine.
     pub(super) fn step_all(&mut self) {
         while let Some(event) = self.cx.events.pop_front() {
-            let mut event = self.cut_rest(event);
+            let ticket = self.state.running().map(|run| run.ticket);
+            let mut event = self.foreground.cut_rest(&mut self.cx, ticket, event);
             if let Event::ShellDied { unread } | Event::SupervisorGone { unread, .. } = &mut event {
                 // A command may have been sent after this event was created, but before its turn.
                 *unread |= self.shell.take_lost_request() && self.foreground.is_repeatable();
             }
             if let Event::ShellDied { .. } = &event {
                 // Not before: a fork that it owes is requested again, and must not be requested from it.
-                self.source_gone(Source::Shell);
+                self.happened_to_process(ProcessEvent::SourceGone(Source::Shell));
             }
             let before = self.state.shell;
             tracing::trace!(log = self.cx.config.log.id(), session = %self.cx.config.id, ?event, "event");
@@ -269,24 +274,18 @@ impl Session {
         while self.enclosure.awaits_masks() {
             match timeout_at(give_up, self.supervision.report()).await {
                 Ok(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
-                Ok(None) => {
-                    self.await_shells_end().await;
-                    self.supervisor_gone();
-                    // No program runs any more.
-                    break;
-                }
-                Err(_) if is_killed => break,
-                Err(_) => {
+                Err(_) if !is_killed => {
                     let _ = self.supervision.pid().map(|pid| signal::send_to_child(pid, libc::SIGKILL));
                     (give_up, is_killed) = (give_up + MASKING, true);
                 }
+                // It has ended, or it hangs in the kernel. Its shell may then live, and must not run another command: what is
+                // left is killed before the next start.
+                Ok(None) | Err(_) => {
+                    self.await_shells_end().await;
+                    return self.supervisor_gone();
+                }
             }
         }
-    }
-
-    /// Whether this hold is in effect, and the session does not end.
-    fn is_held_by(&self, hold: u64) -> bool {
-        self.holds.is_in_effect(self.state.held, hold) && !self.calls.is_closing()
     }
 
     /// Does for the hold in effect what is due. Not while a fork is awaited: what the supervisor does not know looks like a
@@ -300,7 +299,7 @@ impl Session {
         self.holds.save_if_due(&mut self.cx, shell, &self.shell, &self.engine, self.foreground.status());
         if is_settled {
             let links = (&self.shell, &self.standbys);
-            self.holds.remount.order_if_due(&mut self.cx, shell, links, &mut self.supervision, &mut self.enclosure);
+            self.holds.remount_if_due(&mut self.cx, shell, links, &mut self.supervision, &mut self.enclosure);
         }
     }
 
@@ -393,34 +392,21 @@ impl Session {
                 }
                 None => self.interrupt_detached(id, signal, by),
             },
-            Message::Detach(request) => self.detach(*request),
+            Message::Detach(request) => self.background.detached.request(*request),
             Message::Hold(hold) => self.holds.queue(&mut self.cx, &mut self.calls, hold, None),
             Message::HoldIfIdle(hold) if self.state.is_idle() => {
                 self.holds.queue(&mut self.cx, &mut self.calls, hold, None);
             }
             // Dropping it refuses it.
             Message::HoldIfIdle(_) => {}
-            Message::Freeze { id, if_idle, reply } => {
-                if self.is_held_by(id) {
-                    self.holds.freeze(id, if_idle, reply);
-                }
-            }
-            Message::Save { id, reply } => {
-                if self.is_held_by(id) {
-                    self.holds.save(reply);
-                }
-            }
-            Message::Remount { id, mount, reply } => {
-                if self.is_held_by(id) {
-                    self.holds.remount.begin(id, mount, reply);
-                } else {
-                    let _ = reply.send(Err(not_remounted(&self.cx, "it is not held")));
-                }
-            }
-            Message::StartAgain { id } => self.start_again(id),
-            Message::Release { id } => {
+            Message::Held(id, HoldOrder::Release) => {
                 let held = self.state.held;
                 self.holds.release(&mut self.cx, &self.supervision, &mut self.calls, held, id);
+            }
+            Message::Held(id, HoldOrder::StartAgain) => self.start_again(id),
+            Message::Held(id, order) => {
+                let is_held = self.holds.is_in_effect(self.state.held, id) && !self.calls.is_closing();
+                self.holds.take(&self.cx, id, order, is_held);
             }
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }
@@ -430,7 +416,7 @@ impl Session {
         self.calls.close(grace, reply);
         self.files.close(self.cx.ended_error());
         self.holds.close();
-        self.foreground.detaching = None;
+        drop(self.background.detached.take_request());
         self.cx.events.push_back(Event::Close);
     }
 
@@ -442,12 +428,12 @@ impl Session {
             Internal::Salvaged { checkpoint, has_lost, .. } => {
                 self.supervision.release();
                 if has_lost {
-                    self.engine.recovery.lose_state("it could not be saved; the session has an earlier one");
+                    self.engine.lose_state("it could not be saved; the session has an earlier one");
                 }
-                self.engine.recovery.keep_checkpoint(checkpoint);
+                self.engine.keep_checkpoint(checkpoint);
                 self.cx.events.push_back(Event::Salvaged);
             }
-            Internal::Isolated { decision, isolated } => self.isolation_decided(decision, *isolated),
+            Internal::IsolationDecided { decision, isolation } => self.isolation_decided(decision, *isolation),
         }
     }
 
@@ -459,11 +445,11 @@ impl Session {
                 Timer::Wait => self.cx.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
                 Timer::Closing => self.closing_overdue(),
                 Timer::Overdue(ticket) => self.cx.events.push_back(Event::ShellOverdue(ticket)),
-                Timer::SpareGroup => self.make_spare_group(),
-                Timer::SparePipes => self.foreground.spare_pipes.close(),
+                Timer::NextGroup => self.make_next_group(),
+                Timer::IdlePipes => self.foreground.close_pipes(),
                 Timer::Idle => self.cx.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.cx.events.push_back(Event::ForkPauseOver),
-                Timer::Leaving => self.isolate_again(),
+                Timer::Leaving => self.isolate(false),
                 Timer::Unread | Timer::Unforked => {
                     // The time of the command may be up, too: the interrupt must reach a stopped shell before it continues.
                     self.step_all();
@@ -494,7 +480,7 @@ impl Session {
             // The session has had a shell, so its directory existed.
             Action::StartShell => self.start_shell(true),
             Action::SetUp => self.set_up(),
-            Action::Isolate => self.isolate(),
+            Action::Isolate => self.isolate(true),
             Action::ForkStandby { command_follows } => self.fork_standby(command_follows),
             Action::ForkProcess(ticket, source) => {
                 if let Some(Call::Start(request)) = self.calls.take(ticket) {
@@ -503,7 +489,7 @@ impl Session {
             }
             Action::Run(ticket) => self.run_command(ticket),
             Action::SetEnv(ticket) => self.send_env(ticket),
-            Action::LoseState => self.engine.recovery.lose_state("no standby had it when the shell died"),
+            Action::LoseState => self.engine.lose_state("no standby had it when the shell died"),
             Action::Promote => self.promote(),
             Action::Detach(ticket) => {
                 if self.detach_command(ticket) {
@@ -545,14 +531,14 @@ impl Session {
         self.shell.pid().into_iter().for_each(listener::forget);
         let standby = self.standbys.take();
         self.disconnect();
-        salvage::start(standby, self.supervision.remains(), lost, self.cx.internal.clone());
+        salvage::start(standby, self.supervision.tree(), lost, self.cx.internal.clone());
     }
 
     pub(super) fn shutdown(&mut self) {
         let grace = self.calls.grace();
         // A standby that appears now is no program that needs the grace time.
         let expected = self.awaits_forks();
-        self.refuse_starting_processes();
+        self.happened_to_process(ProcessEvent::Closing);
         self.cx.timers = Timers::default();
         if !self.supervision.is_connected() {
             let orderly = self.supervision.last().is_none();

@@ -1,10 +1,12 @@
 //! Turns messages of the shell, the standby and the supervisor into events of the state machine.
 
 use super::actor::Session;
+use super::engine::Plain;
+use super::errors;
 use super::foreground::Refused;
+use super::holds::not_remounted;
 use super::message::{Busy, Frozen};
-use super::remount::not_remounted;
-use crate::capabilities::Engine;
+use crate::error::{Code, Error};
 use crate::shell::channel::Received;
 use crate::shell::event::Event;
 use crate::shell::listener::{self, Reconnected};
@@ -52,8 +54,11 @@ impl Session {
         self.drain_shell();
         self.shell.close();
         let (orderly, complaint) = self.supervision.lost();
+        // If no later attempt succeeds, the call fails with this reason.
         if let Some(complaint) = complaint {
-            self.supervisor_complained(&complaint);
+            let supervisor = self.cx.config.supervisor.display();
+            let message = format!("the supervisor {supervisor} ended before it could start the shell: {complaint}");
+            self.engine.fail(Some(Error::new(Code::SpawnFailed, message)));
         }
         let unread = self.takes_unread();
         self.cx.events.push_back(Event::SupervisorGone { unread, orderly });
@@ -80,20 +85,20 @@ impl Session {
                 self.supervision.await_report(&mut self.cx, SHELL_DEATH);
             }
             Received::Reply(Reply::Refused { reason, errno, about, .. }) if self.shell.is_setting_up() => {
-                let error = self.refused(Some(Refused { reason, errno, about }), None, "shell");
+                let error = errors::refused(&self.cx, Some(Refused { reason, errno, about }), None, "shell");
                 self.fail(error);
             }
             Received::Reply(Reply::Begun { .. } | Reply::Ending { .. }) if self.shell.is_setting_up() => {}
             Received::Reply(Reply::Restored(lost)) => {
                 if self.shell.is_setting_up() {
                     self.set_up_ended();
-                    self.engine.recovery.restored(lost);
+                    self.engine.restored(lost);
                     self.cx.events.push_back(Event::SetUp);
                 }
             }
             Received::Reply(Reply::Hello { version, .. }) => {
                 if !version.is_empty() {
-                    self.engine.version = version;
+                    self.engine.has_version(version);
                 }
                 if self.shell.greeted() {
                     self.cx.events.push_back(Event::Hello);
@@ -164,10 +169,7 @@ impl Session {
 
     pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptors: Vec<OwnedFd>) {
         self.supervision.has_reported();
-        // A shell that is asked for its version is started as in plain mode.
-        let is_plain = self.engine.kind() == Engine::Plain || self.engine.plain.shell.is_some();
-        let common = if is_plain { self.take_plain_report(report) } else { Some(report) };
-        let Some(report) = common else { return };
+        let Some(report) = self.take_plain_report(report) else { return };
         match report {
             Report::Confined { init } => self.enclosure.confined(&self.cx, init, descriptors),
             Report::Reconnected { pid } => {
@@ -184,10 +186,7 @@ impl Session {
                     self.cx.events.push_back(Event::Hello);
                 }
             }
-            Report::StartFailed { key: None, step, errno, detail } => self.start_failed(step, errno, &detail),
-            Report::Started { key: Some(_), .. } | Report::StartFailed { key: Some(_), .. } => {
-                self.cx.defect(&"a process started in plain mode");
-            }
+            Report::StartFailed { key: None, step, errno, detail } => self.fail(self.start_error(step, errno, &detail)),
             Report::ShellEnded { pid, code, signal } if self.shell.pid() == Some(pid) => {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
@@ -199,16 +198,9 @@ impl Session {
                     self.lose_standby();
                 }
             }
-            Report::Promoted { foreground: ForegroundGroup { shell: None, .. } } => self.standby_lost(),
-            Report::Promoted { foreground } => {
-                self.supervision.use_foreground_group(self.shell.pid(), foreground);
-            }
+            Report::Promoted { foreground } => self.standby_took_over(foreground),
             Report::Detached { key, identity, group, foreground } => {
-                let has_shell = foreground.shell.is_some();
-                self.supervision.use_foreground_group(self.shell.pid(), foreground);
-                if !has_shell {
-                    self.standby_lost();
-                }
+                self.standby_took_over(foreground);
                 self.detached(key, identity, group);
             }
             Report::Rotated { foreground } => {
@@ -235,20 +227,27 @@ impl Session {
             }
             Report::Remounted => {
                 self.files.remounted();
-                self.holds.remount.end(Ok(()));
+                self.holds.remounted(Ok(()));
             }
-            Report::NotRemounted { problem } => self.holds.remount.end(Err(not_remounted(&self.cx, &problem))),
+            Report::NotRemounted { problem } => self.holds.remounted(Err(not_remounted(&self.cx, &problem))),
             Report::Masked => self.enclosure.masked(),
-            Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
+            Report::Started { .. }
+            | Report::StartFailed { .. }
+            | Report::Adopted { .. }
+            | Report::ProcessEnded { .. }
+            | Report::ProcessKilled { .. } => {
                 self.process_report(report);
             }
         }
     }
 
-    /// The standby that was to become the shell is dead.
-    fn standby_lost(&mut self) {
-        self.shell.close();
-        self.cx.events.push_back(Event::ShellDied { unread: false });
+    /// Uses the group of the standby that has become the shell, unless it is dead. In plain mode, there is no shell now.
+    fn standby_took_over(&mut self, foreground: ForegroundGroup) {
+        if foreground.shell.is_none() && self.shell.pid().is_some() {
+            self.shell.close();
+            self.cx.events.push_back(Event::ShellDied { unread: false });
+        }
+        self.supervision.use_foreground_group(self.shell.pid(), foreground);
     }
 
     pub(super) fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
@@ -259,6 +258,7 @@ impl Session {
         // A shell that was killed may be able to load the builtin. The next start will show.
         if self.state.shell == Shell::Starting && signal.is_none_or(|signal| CRASHES.contains(&signal)) {
             self.shell.close();
+            self.engine.try_plain();
             return self.ask_version();
         }
         self.foreground.shell_ended(code, signal);
@@ -268,7 +268,7 @@ impl Session {
 
     /// True if the dead shell had not read its command, so that the next shell can run it.
     pub(super) fn takes_unread(&mut self) -> bool {
-        let unread = self.shell.take_unread() || self.engine.plain.leave_unread();
+        let unread = self.shell.take_unread() || self.engine.plain().is_some_and(Plain::leave_unread);
         unread && self.foreground.is_repeatable()
     }
 
@@ -293,10 +293,14 @@ impl Session {
 mod tests {
     use super::*;
     use crate::session::SessionConfig;
-    use crate::session::fate::Fate;
+    use crate::session::end_reason::EndReason;
     use crate::shell::channel::Channel;
+    use crate::supervisor::{Launch, Supervisor};
     use nacre_protocol::shell::{Request, RequestKind};
+    use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+    use std::fs::File;
     use std::os::fd::AsFd;
+    use std::path::Path;
     use tokio::sync::mpsc;
 
     fn session() -> Session {
@@ -317,7 +321,7 @@ mod tests {
             saved: None,
             log: Default::default(),
         };
-        Session::new(config, Fate::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
+        Session::new(config, EndReason::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
     }
 
     #[tokio::test]
@@ -340,6 +344,31 @@ mod tests {
             let Some(Event::SupervisorGone { unread, .. }) = session.cx.events.pop_front() else { panic!("no event") };
             assert_eq!(unread, !is_read);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_supervisor_that_neither_covers_what_was_replaced_nor_dies_is_given_up() {
+        let mut session = session();
+        // It reads orders and never answers. The clock of the test runs out before the kernel has ended it.
+        let launch = Launch {
+            program: Path::new("/bin/cat"),
+            cwd: Path::new("/"),
+            shell: Path::new("/bin/bash"),
+            env: &[],
+            user: None,
+            limits: Default::default(),
+            group: None,
+            mark: None,
+        };
+        session.supervision.begin(Supervisor::start(launch).unwrap(), None, None);
+        let directory = tempfile::tempdir().unwrap();
+        let changes = Inotify::init(InitFlags::IN_NONBLOCK).unwrap();
+        changes.add_watch(directory.path(), AddWatchFlags::IN_CREATE).unwrap();
+        File::create(directory.path().join("replaced")).unwrap();
+        let mounts = File::open("/proc/self/mountinfo").unwrap();
+        session.enclosure.confined(&session.cx, None, vec![mounts.into(), changes.into()]);
+        session.await_masks().await;
+        assert!(matches!(session.cx.events.pop_front(), Some(Event::SupervisorGone { unread: false, orderly: false })));
     }
 
     #[tokio::test]

@@ -11,13 +11,12 @@ use nacre_containment::session_mark::Marks;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::standing::ResourceLimits;
 use std::ffi::OsString;
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The configuration of a session's shell and its supervisor.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SessionConfig {
     /// The session's id, for messages.
     pub id: String,
@@ -53,17 +52,11 @@ pub struct SessionConfig {
 
 /// Decides how a session is confined. It looks at the user's directories, so it runs on a thread that may block.
 #[derive(Clone)]
-pub struct Isolate(pub Arc<dyn Fn() -> Result<Isolated, Error> + Send + Sync>);
-
-impl fmt::Debug for Isolate {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Isolate")
-    }
-}
+pub struct Isolate(pub Arc<dyn Fn() -> Result<SessionIsolation, Error> + Send + Sync>);
 
 /// How a session is confined.
 #[derive(Debug)]
-pub struct Isolated {
+pub struct SessionIsolation {
     /// The confinement of everything in it.
     pub confinement: Confinement,
     /// The proxy through which its programs reach the network.

@@ -1,11 +1,11 @@
 //! Confining a session: the order to its supervisor, and pids in its namespace.
 
-use super::config::{Isolate, Isolated, Proxied};
+use super::config::{Isolate, Proxied, SessionIsolation};
 use super::context::Context;
 use super::internal::Internal;
-use super::newcomers::Looking;
+use super::newcomers::NewcomerWatch;
 use super::pid_namespace::Inside;
-use super::ports::{Looks, Network};
+use super::ports::{Network, PortLookup};
 use super::supervision::Supervision;
 use super::timers::{HELLO, Timer};
 use crate::error::{Code, Error};
@@ -32,15 +32,15 @@ use tokio::time::Instant;
 #[derive(Default)]
 pub(super) struct Enclosure {
     /// Set once that is decided.
-    isolated: Option<Isolated>,
+    isolation: Option<SessionIsolation>,
     /// The number of the last decision. An earlier one may have an old mount of the workspace.
     decision: u64,
     /// The pid namespace.
     inside: Option<Inside>,
     /// The proxy, which ends with the session's processes.
     proxy: Option<Proxy>,
-    /// How its ports are looked at.
-    looks: Arc<Looks>,
+    /// How its ports are looked up.
+    lookup: Arc<PortLookup>,
     /// Its copies of git's config files.
     configs: Option<Arc<GitConfigs>>,
     /// What programs of the machine have replaced.
@@ -48,7 +48,7 @@ pub(super) struct Enclosure {
     /// The supervisor has to report that it has covered that.
     awaits_masks: bool,
     /// What has appeared in its projects.
-    looking: Option<Looking>,
+    newcomers: Option<NewcomerWatch>,
     /// Why the session cannot be confined.
     problem: Option<String>,
 }
@@ -56,18 +56,7 @@ pub(super) struct Enclosure {
 impl Enclosure {
     /// The configuration of the proxy.
     pub(super) fn proxied(&self) -> Option<&Proxied> {
-        self.isolated.as_ref()?.proxied.as_ref()
-    }
-
-    /// Whether the session has a network namespace.
-    fn has_network(&self) -> bool {
-        let namespaces = self.isolated.as_ref().and_then(|isolated| isolated.confinement.namespaces);
-        namespaces.is_some_and(|namespaces| namespaces.network)
-    }
-
-    /// How its ports are looked at.
-    fn looks(&self) -> Arc<Looks> {
-        Arc::clone(&self.looks)
+        self.isolation.as_ref()?.proxied.as_ref()
     }
 
     /// Its copies of git's config files.
@@ -99,8 +88,8 @@ impl Enclosure {
     }
 
     /// What has appeared in its projects.
-    pub(super) fn looking(&self) -> Option<&Looking> {
-        self.looking.as_ref()
+    pub(super) fn newcomers(&self) -> Option<&NewcomerWatch> {
+        self.newcomers.as_ref()
     }
 
     /// The connections that the proxy refused.
@@ -120,57 +109,58 @@ impl Enclosure {
 
     /// Drops a mount that no supervisor has got: the next start asks for one.
     pub(super) fn drop_unused_mount(&mut self) {
-        self.isolated.take_if(|isolated| isolated.mount.is_some());
+        self.isolation.take_if(|isolation| isolation.mount.is_some());
     }
 
     /// Forgets what belonged to processes that are gone. The decision stays, unless the mount of its
     /// workspace is used up.
     pub(super) fn close(&mut self) {
-        let is_usable = |isolated: &Isolated| isolated.confinement.workspace.is_none() || isolated.mount.is_some();
-        let isolated = self.isolated.take().filter(is_usable);
-        *self = Self { isolated, decision: self.decision, ..Self::default() };
+        let is_usable =
+            |isolation: &SessionIsolation| isolation.confinement.workspace.is_none() || isolation.mount.is_some();
+        let isolation = self.isolation.take().filter(is_usable);
+        *self = Self { isolation, decision: self.decision, ..Self::default() };
     }
 
     /// Begins to decide how the session is confined. False if that is known, or nothing is to be decided.
     pub(super) fn decides(&mut self, cx: &mut Context) -> bool {
-        let Some(Isolate(decide)) = cx.config.isolate.clone().filter(|_| self.isolated.is_none()) else {
+        let Some(Isolate(decide)) = cx.config.isolate.clone().filter(|_| self.isolation.is_none()) else {
             return false;
         };
         let internal = cx.internal.clone();
         self.decision += 1;
         let decision = self.decision;
         tokio::task::spawn_blocking(move || {
-            let _ = internal.send(Internal::Isolated { decision, isolated: Box::new(decide()) });
+            let _ = internal.send(Internal::IsolationDecided { decision, isolation: Box::new(decide()) });
         });
         cx.timers.set(Timer::Hello, Instant::now() + HELLO);
         true
     }
 
     /// Uses the decision that was awaited.
-    pub(super) fn decided(&mut self, cx: &mut Context, isolated: Isolated) {
-        for (name, value) in &isolated.variables {
+    pub(super) fn decided(&mut self, cx: &mut Context, isolation: SessionIsolation) {
+        for (name, value) in &isolation.variables {
             cx.config.env.retain(|(existing, _)| existing != &**name);
             cx.config.env.push((name.into(), value.clone()));
         }
-        self.isolated = Some(isolated);
+        self.isolation = Some(isolation);
     }
 
     /// Whether this decision is awaited.
     pub(super) fn awaits(&self, decision: u64) -> bool {
-        self.decision == decision && self.isolated.is_none()
+        self.decision == decision && self.isolation.is_none()
     }
 
     /// Orders the supervisor to confine everything that it starts.
     pub(super) fn confine(&mut self, cx: &mut Context, supervision: &Supervision) -> io::Result<()> {
-        let Some(isolated) = &mut self.isolated else { return Ok(()) };
+        let Some(isolation) = &mut self.isolation else { return Ok(()) };
         let file = sys::memory_file()?;
-        sys::replace_contents(&file, &message::encode(&isolated.confinement)?)?;
+        sys::replace_contents(&file, &message::encode(&isolation.confinement)?)?;
         let channel_name = listener::name()?.to_string();
-        let mount = isolated.mount.take();
+        let mount = isolation.mount.take();
         let order = Order::Confine { fork_key: cx.numbers.fork_key(), channel_name, has_workspace: mount.is_some() };
         let mut descriptors: Vec<Descriptor> =
             [Some(file), mount].into_iter().flatten().map(Descriptor::from).collect();
-        if let Some(proxied) = &isolated.proxied {
+        if let Some(proxied) = &isolation.proxied {
             descriptors.push(Descriptor::from(proxied.policy.denials().reporter().try_clone_to_owned()?));
         }
         supervision.order_with(cx, &order, descriptors);
@@ -183,14 +173,14 @@ impl Enclosure {
         self.inside = init.map(Inside::new);
         self.disturbance = Disturbance::take(&mut sockets).map(Arc::new);
         self.configs = GitConfigs::take(&mut sockets).map(Arc::new);
-        let files = self.isolated.as_ref().and_then(|isolated| isolated.confinement.filesystem.as_ref());
-        self.looking = files.and_then(|files| Looking::new(&files.project));
+        let files = self.isolation.as_ref().and_then(|isolation| isolation.confinement.filesystem.as_ref());
+        self.newcomers = files.and_then(|files| NewcomerWatch::new(&files.project));
         let is_netlink = |socket: &OwnedFd| {
             let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
             address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))
         };
         let (diagnosis, sockets): (Vec<_>, Vec<_>) = sockets.into_iter().partition(is_netlink);
-        self.looks = Arc::new(Looks::new(diagnosis.into_iter().next().map(Kernel::new)));
+        self.lookup = Arc::new(PortLookup::new(diagnosis.into_iter().next().map(Kernel::new)));
         self.proxy = self.proxied().and_then(|proxied| {
             let mut sockets = sockets.into_iter();
             let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
@@ -211,7 +201,7 @@ impl Enclosure {
     /// The root directory of the session's programs, as paths that this process can open. The first that works is to be
     /// used: each belongs to a process, which may have ended. `shells`: the shell and the standby.
     fn roots(&self, shells: [Option<Pid>; 2]) -> impl Iterator<Item = PathBuf> {
-        let has_own = self.isolated.as_ref().is_some_and(|isolated| isolated.confinement.namespaces.is_some());
+        let has_own = self.isolation.as_ref().is_some_and(|isolation| isolation.confinement.namespaces.is_some());
         let processes = shells.into_iter().chain([self.init()]).flatten();
         let roots = processes.filter(move |_| has_own).map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
         roots.chain([PathBuf::from("/")])
@@ -230,7 +220,9 @@ impl Enclosure {
 
     /// The network of the processes below this supervisor.
     pub(super) fn network(&self, supervisor: Option<&PidHold>) -> Option<Network> {
-        supervisor.map(|supervisor| Network::new(supervisor.clone(), self.has_network(), self.looks()))
+        let namespaces = self.isolation.as_ref().and_then(|isolation| isolation.confinement.namespaces);
+        let is_own = namespaces.is_some_and(|namespaces| namespaces.network);
+        supervisor.map(|supervisor| Network::new(supervisor.clone(), is_own, Arc::clone(&self.lookup)))
     }
 
     /// Why a program cannot be confined.

@@ -1,7 +1,7 @@
 //! What all parts of a session use.
 
 use super::config::SessionConfig;
-use super::fate::Fate;
+use super::end_reason::EndReason;
 use super::internal::Internal;
 use super::numbers::Numbers;
 use super::timers::Timers;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// See the module.
 pub(super) struct Context {
     pub config: SessionConfig,
-    pub fate: Fate,
+    pub end_reason: EndReason,
     pub numbers: Numbers,
     pub timers: Timers,
     /// For the shell's state machine.
@@ -38,7 +38,7 @@ impl Context {
 
     /// The error of a call that the end of the session cuts off.
     pub(super) fn ended_error(&self) -> Error {
-        self.fate.error(&self.config.id)
+        self.end_reason.error(&self.config.id)
     }
 
     /// Reports an event that cannot happen. A debug build, which the tests use, stops the session: no defect passes them.

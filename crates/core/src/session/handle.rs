@@ -2,7 +2,7 @@
 
 use super::actor;
 use super::config::{Opened, SessionConfig};
-use super::fate::Fate;
+use super::end_reason::EndReason;
 
 use super::mailbox::{Sender, WeakSender, mailbox};
 use super::message::{Message, NewHold};
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 #[derive(Clone)]
 pub struct Handle {
     id: String,
-    fate: Fate,
+    end_reason: EndReason,
     mailbox: Sender<Message>,
 }
 
@@ -30,7 +30,7 @@ pub struct Handle {
 #[derive(Clone)]
 pub struct WeakHandle {
     id: String,
-    fate: Fate,
+    end_reason: EndReason,
     mailbox: WeakSender<Message>,
 }
 
@@ -56,7 +56,7 @@ impl Owner for WeakHandle {
 impl WeakHandle {
     /// Whether [`Handle::roll_back`] has ended the session.
     pub(super) fn is_rolled_back(&self) -> bool {
-        self.fate.is_rolled_back()
+        self.end_reason.is_rolled_back()
     }
 
     /// The session's id.
@@ -65,7 +65,7 @@ impl WeakHandle {
     }
 
     pub(super) fn upgrade(&self) -> Option<Handle> {
-        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone(), fate: self.fate.clone() })
+        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone(), end_reason: self.end_reason.clone() })
     }
 }
 
@@ -74,9 +74,9 @@ impl Handle {
     pub fn spawn(config: SessionConfig) -> io::Result<Self> {
         let id = config.id.clone();
         let (sender, mailbox) = mailbox();
-        let fate = Fate::default();
-        crate::runtime::spawn(actor::run(config, fate.clone(), mailbox))?;
-        Ok(Self { id, fate, mailbox: sender })
+        let end_reason = EndReason::default();
+        crate::runtime::spawn(actor::run(config, end_reason.clone(), mailbox))?;
+        Ok(Self { id, end_reason, mailbox: sender })
     }
 
     /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
@@ -96,7 +96,7 @@ impl Handle {
         match self.mailbox.send(message) {
             Ok(outcome) => outcome,
             Err(Message::Exec { request, .. }) => {
-                request.sink.finished(Err(self.fate.error(&self.id)));
+                request.sink.finished(Err(self.end_reason.error(&self.id)));
                 None
             }
             Err(_) => None,
@@ -118,7 +118,7 @@ impl Handle {
     /// Makes a running command, with its shell, a background process. The request's starter receives the outcome.
     pub fn detach(&self, request: DetachRequest) {
         if let Err(Message::Detach(request)) = self.mailbox.send(Message::Detach(Box::new(request))) {
-            request.starter.answer(Err(self.fate.error(&self.id)));
+            request.starter.answer(Err(self.end_reason.error(&self.id)));
         }
     }
 
@@ -130,7 +130,7 @@ impl Handle {
     /// Starts a background process. The request's starter receives the outcome.
     pub fn start_process(&self, request: StartRequest) {
         if let Err(Message::Start(request)) = self.mailbox.send(Message::Start(Box::new(request))) {
-            request.refuse(self.fate.error(&self.id));
+            request.refuse(self.end_reason.error(&self.id));
         }
     }
 
@@ -168,17 +168,17 @@ impl Handle {
 
     /// A weak handle.
     pub fn downgrade(&self) -> WeakHandle {
-        WeakHandle { id: self.id.clone(), fate: self.fate.clone(), mailbox: self.mailbox.downgrade() }
+        WeakHandle { id: self.id.clone(), end_reason: self.end_reason.clone(), mailbox: self.mailbox.downgrade() }
     }
 
     /// Whether it is the same session.
     pub fn is(&self, other: &Self) -> bool {
-        self.fate.is(&other.fate)
+        self.end_reason.is(&other.end_reason)
     }
 
     /// Whether [`Handle::roll_back`] has ended it.
     pub fn is_rolled_back(&self) -> bool {
-        self.fate.is_rolled_back()
+        self.end_reason.is_rolled_back()
     }
 
     /// Ends the session and everything that it started. Resolves when nothing is left. Waiting and running commands
@@ -195,7 +195,7 @@ impl Handle {
 
     /// The same at once, because another session takes its place: waiting and running commands fail with `ROLLED_BACK`.
     pub fn roll_back(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.fate.roll_back();
+        self.end_reason.roll_back();
         self.close(Duration::ZERO)
     }
 
@@ -205,14 +205,14 @@ impl Handle {
     {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(message(reply));
-        let (id, fate) = (self.id.clone(), self.fate.clone());
+        let (id, end_reason) = (self.id.clone(), self.end_reason.clone());
         async move {
             sent?;
-            answer.await.unwrap_or_else(|_| Err(fate.error(&id)))
+            answer.await.unwrap_or_else(|_| Err(end_reason.error(&id)))
         }
     }
 
     pub(super) fn send(&self, message: Message) -> Result<(), Error> {
-        self.mailbox.send(message).map(drop).map_err(|_| self.fate.error(&self.id))
+        self.mailbox.send(message).map(drop).map_err(|_| self.end_reason.error(&self.id))
     }
 }

@@ -3,7 +3,7 @@
 //! A hold waits in the queue like a command. It needs no shell, so it starts none.
 
 use super::handle::{Handle, WeakHandle};
-use super::message::{Busy, Frozen, Message, NewHold};
+use super::message::{Busy, Frozen, HoldOrder, Message, NewHold};
 use super::saved::Saved;
 use crate::error::Error;
 use crate::exec::ExecRequest;
@@ -39,7 +39,7 @@ impl Hold {
     /// # Errors
     /// The programs that cannot be frozen, or that run. None is frozen then.
     pub fn freeze(&self, if_idle: bool) -> impl Future<Output = Result<Frozen, Busy>> + Send + use<> {
-        let frozen = self.ask(move |id, reply| Message::Freeze { id, if_idle, reply });
+        let frozen = self.ask(move |reply| HoldOrder::Freeze { if_idle, reply });
         // The programs of a session that ends may live for a while.
         async move { frozen.await.unwrap_or(Ok(Frozen { programs: Vec::new(), count: 0, is_idle: false })) }
     }
@@ -50,14 +50,14 @@ impl Hold {
     /// # Errors
     /// `ENGINE_ERROR`: the session still has its old mount, and works.
     pub fn remount(&self, mount: OwnedFd) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let done = self.ask(|id, reply| Message::Remount { id, mount, reply });
+        let done = self.ask(|reply| HoldOrder::Remount { mount, reply });
         async move { done.await.unwrap_or(Ok(())) }
     }
 
     /// Ends the supervisor of the session, which is held and idle. The session starts again with its state, on the mount that
     /// is handed out then.
     pub fn start_again(&self) {
-        self.send(|id| Message::StartAgain { id });
+        self.send(HoldOrder::StartAgain);
     }
 
     /// The state of the session, which is held. `None` if the session ends instead.
@@ -65,17 +65,17 @@ impl Hold {
     /// # Errors
     /// `ENGINE_ERROR` if the shell does not write it down.
     pub fn save(&self) -> impl Future<Output = Result<Option<Saved>, Error>> + Send + use<> {
-        let saved = self.ask(|id, reply| Message::Save { id, reply });
+        let saved = self.ask(HoldOrder::Save);
         async move { saved.await.transpose() }
     }
 
-    /// Sends a message about this hold and waits for the answer. `None` if the session begins to end instead.
-    fn ask<T: Send, F>(&self, message: F) -> impl Future<Output = Option<T>> + Send + use<T, F>
+    /// Sends an order and waits for the answer. `None` if the session begins to end instead.
+    fn ask<T: Send, F>(&self, order: F) -> impl Future<Output = Option<T>> + Send + use<T, F>
     where
-        F: FnOnce(u64, oneshot::Sender<T>) -> Message,
+        F: FnOnce(oneshot::Sender<T>) -> HoldOrder,
     {
         let (reply, answer) = oneshot::channel();
-        self.send(|id| message(id, reply));
+        self.send(order(reply));
         let mut granted = self.granted.clone();
         // It receives no more messages then.
         let ended = async move { while granted.changed().await.is_ok() {} };
@@ -97,17 +97,17 @@ impl Hold {
         self.session.session()
     }
 
-    /// Sends a message about this hold, which is dropped if the session has ended.
-    fn send(&self, message: impl FnOnce(u64) -> Message) {
+    /// Sends an order, which is dropped if the session has ended.
+    fn send(&self, order: HoldOrder) {
         if let Some(session) = self.session.upgrade() {
-            let _ = session.send(message(self.id));
+            let _ = session.send(Message::Held(self.id, order));
         }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.send(|id| Message::Release { id });
+        self.send(HoldOrder::Release);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reports of the session's own tasks.
 
-use super::config::Isolated;
+use super::config::SessionIsolation;
 use crate::error::Error;
 use crate::shell::channel::Received;
 use nacre_containment::pid::Pid;
@@ -19,5 +19,5 @@ pub(super) enum Internal {
         has_lost: bool,
     },
     /// How the session is to be confined.
-    Isolated { decision: u64, isolated: Box<Result<Isolated, Error>> },
+    IsolationDecided { decision: u64, isolation: Box<Result<SessionIsolation, Error>> },
 }

@@ -1,8 +1,8 @@
 //! What a session lends to its callers: everything needed to run one command. See [`mod@super::mailbox`].
 
+use super::foreground::Pace;
 use super::mailbox::{CallerAnswer, Letter};
 use super::numbers::Series;
-use super::pace::Pace;
 use super::stdin::StdinEnd;
 use super::streams::{OutputPipes, Streams, env_of, text_of};
 use crate::exec::{ExecRequest, Input, Outcome};

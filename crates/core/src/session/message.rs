@@ -50,6 +50,15 @@ pub(super) type FreezeReply = oneshot::Sender<Result<Frozen, Busy>>;
 pub(super) type SaveReply = oneshot::Sender<Result<Saved, Error>>;
 pub(super) type RemountReply = oneshot::Sender<Result<(), Error>>;
 
+/// What the holder of a session wants of it.
+pub(super) enum HoldOrder {
+    Freeze { if_idle: bool, reply: FreezeReply },
+    Save(SaveReply),
+    Remount { mount: OwnedFd, reply: RemountReply },
+    StartAgain,
+    Release,
+}
+
 /// What handles send.
 pub(super) enum Message {
     Open(oneshot::Sender<Result<Opened, Error>>),
@@ -87,26 +96,8 @@ pub(super) enum Message {
     },
     Hold(NewHold),
     HoldIfIdle(NewHold),
-    Freeze {
-        id: u64,
-        if_idle: bool,
-        reply: FreezeReply,
-    },
-    Save {
-        id: u64,
-        reply: SaveReply,
-    },
-    Remount {
-        id: u64,
-        mount: OwnedFd,
-        reply: RemountReply,
-    },
-    StartAgain {
-        id: u64,
-    },
-    Release {
-        id: u64,
-    },
+    /// For the hold with this id.
+    Held(u64, HoldOrder),
     Close {
         grace: Duration,
         reply: oneshot::Sender<()>,

@@ -2,7 +2,11 @@
 //!
 //! A session shares nothing. Its actor owns everything and receives messages from [`Handle`]s. Each part of a session owns its
 //! state; what needs several parts is an `impl Session`, and stands in `actor`, `arrivals`, `startup`, `commands`, `background::perform`
-//! or `plain`.
+//! or `engine::plain`.
+//!
+//! A new message is a variant of [`message::Message`], a method of [`Handle`], and an arm of `Session::take`, which gives it to
+//! one part. Only if it has to wait for its turn, it is a [`calls::Call`] too, and the state machine in `shell` decides when it is
+//! performed.
 
 mod actor;
 mod arrivals;
@@ -12,9 +16,9 @@ mod commands;
 mod config;
 mod confinement;
 mod context;
-mod deliveries;
+mod end_reason;
 mod engine;
-mod fate;
+mod errors;
 mod files;
 mod foreground;
 mod handle;
@@ -26,21 +30,12 @@ mod mailbox;
 mod message;
 mod newcomers;
 mod numbers;
-mod observed;
-mod pace;
 mod pid_namespace;
-mod plain;
 mod ports;
-mod recovery;
-mod remount;
-mod rest;
 mod running;
 mod salvage;
-mod save;
 mod saved;
 mod shell_link;
-mod spare_pipes;
-mod stall;
 mod standby;
 mod startup;
 mod stdin;
@@ -49,7 +44,7 @@ mod supervision;
 mod sync;
 mod timers;
 
-pub use config::{Isolate, Isolated, Opened, Proxied, SessionConfig};
+pub use config::{Isolate, Opened, Proxied, SessionConfig, SessionIsolation};
 pub use handle::{Handle, WeakHandle};
 pub use hold::Hold;
 pub use message::{Busy, Frozen};

@@ -16,19 +16,17 @@ const LOOKING: u8 = 1;
 /// A command has ended since the look began.
 const WANTED: u8 = 2;
 
-/// The looks of a session.
-pub(super) struct Looking {
+/// What has appeared in the projects of a session.
+pub(super) struct NewcomerWatch {
     newcomers: Arc<Newcomers>,
     state: Arc<AtomicU8>,
 }
 
-impl Looking {
+impl NewcomerWatch {
     pub(super) fn new(project: &ProjectFiles) -> Option<Self> {
         Some(Self { newcomers: Arc::new(Newcomers::of(project)?), state: Arc::default() })
     }
-}
 
-impl Looking {
     /// Looks soon, and reports what has appeared. The directories may not respond, so there is one look at a time.
     pub(super) fn look(&self, cx: &Context) {
         let Self { newcomers, state } = self;

@@ -32,8 +32,8 @@ use tokio::sync::Semaphore;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum addresses that are tried. Programs can have any number.
 const MAX_TARGETS: usize = 8;
-/// Looks of a session at a time. Each reads much of /proc, also what programs can delay, and callers decide how many there are.
-const MAX_LOOKS: usize = 2;
+/// Lookups of a session at a time. Each reads much of /proc, also what programs can delay, and callers decide how many there are.
+const MAX_LOOKUPS: usize = 2;
 /// Maximum bytes of the command line of a program.
 const COMMAND_BYTES: usize = 1000;
 
@@ -55,25 +55,25 @@ pub struct Network {
     supervisor: PidHold,
     /// Whether the session has a network namespace.
     is_own: bool,
-    looks: Arc<Looks>,
+    lookup: Arc<PortLookup>,
 }
 
-/// How the ports of a session are looked at.
-pub(super) struct Looks {
+/// How the ports of a session are looked up.
+pub(super) struct PortLookup {
     turns: Semaphore,
     /// In the session's network namespace.
     kernel: Option<Lock<Kernel>>,
 }
 
-impl Default for Looks {
+impl Default for PortLookup {
     fn default() -> Self {
         Self::new(None)
     }
 }
 
-impl Looks {
+impl PortLookup {
     pub(super) fn new(kernel: Option<Kernel>) -> Self {
-        Self { turns: Semaphore::new(MAX_LOOKS), kernel: kernel.map(Lock::new) }
+        Self { turns: Semaphore::new(MAX_LOOKUPS), kernel: kernel.map(Lock::new) }
     }
 }
 
@@ -86,8 +86,8 @@ struct PortTarget {
 
 impl Network {
     /// That of the processes below this supervisor. `is_own`: they have a network namespace.
-    pub(super) fn new(supervisor: PidHold, is_own: bool, looks: Arc<Looks>) -> Self {
-        Self { supervisor, is_own, looks }
+    pub(super) fn new(supervisor: PidHold, is_own: bool, lookup: Arc<PortLookup>) -> Self {
+        Self { supervisor, is_own, lookup }
     }
 
     /// Whether the session has a network namespace, so that only a socket made there reaches it.
@@ -154,12 +154,12 @@ impl Network {
         stream.into_std().map(OwnedFd::from).map_err(|error| unseen(&error))
     }
 
-    /// Looks when it is this call's turn.
+    /// Looks them up when it is this call's turn.
     async fn look<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let _turn = self.looks.turns.acquire().await.map_err(|_| Error::engine_failed())?;
+        let _turn = self.lookup.turns.acquire().await.map_err(|_| Error::engine_failed())?;
         blocking(work).await
     }
 
@@ -177,7 +177,7 @@ impl Network {
         if !self.is_own {
             return Ok(listeners_here());
         }
-        if let Some(kernel) = &self.looks.kernel
+        if let Some(kernel) = &self.lookup.kernel
             && let Ok(found) = kernel.lock().listeners()
         {
             return Ok(found);

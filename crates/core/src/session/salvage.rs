@@ -35,9 +35,9 @@ const LOOK: Duration = Duration::from_micros(200);
 /// Time between two checks while this process has too many open files to check anything.
 const BLIND: Duration = Duration::from_millis(50);
 
-/// What a supervisor may leave behind when it ends.
+/// A supervisor, and how everything below it is found when it has ended.
 #[derive(Clone)]
-pub(super) struct Remains {
+pub(super) struct SupervisorTree {
     supervisor: PidHold,
     group: Option<Group>,
     /// The mark of everything below the supervisor.
@@ -46,8 +46,8 @@ pub(super) struct Remains {
     leaders: Vec<Identity>,
 }
 
-impl Remains {
-    /// Those of a supervisor, which may also live on, and of the session's control group, if the supervisor creates one.
+impl SupervisorTree {
+    /// That of a supervisor, which may also live on, and of the session's control group, if the supervisor creates one.
     pub(super) fn new(supervisor: PidHold, group: Option<Group>, mark: Option<u64>) -> Self {
         Self { supervisor, group, mark, leaders: Vec::new() }
     }
@@ -73,7 +73,7 @@ impl Remains {
 /// Starts the task; it reports [`Internal::Salvaged`].
 pub(super) fn start(
     standby: Option<(Channel, Pid)>,
-    remains: Option<Remains>,
+    tree: Option<SupervisorTree>,
     lost: Lost,
     report: UnboundedSender<Internal>,
 ) {
@@ -87,9 +87,9 @@ pub(super) fn start(
         };
         let has_lost = standby.is_some() && saved.is_none();
         drop(standby);
-        let of = remains.as_ref().map(|remains| remains.supervisor.pid());
-        if let Some(remains) = remains {
-            sweep(remains).await;
+        let of = tree.as_ref().map(|tree| tree.supervisor.pid());
+        if let Some(tree) = tree {
+            sweep(tree).await;
         }
         drop(lost);
         let _ = report.send(Internal::Salvaged { of, checkpoint: saved, has_lost });
@@ -98,9 +98,9 @@ pub(super) fn start(
 
 /// Waits until a supervisor without a link has ended everything below it. A stopped one cannot, so what is left is killed
 /// in its place.
-pub(super) async fn await_end(remains: Remains) {
-    let _ = timeout(DYING, remains.supervisor.ended()).await;
-    sweep(remains).await;
+pub(super) async fn await_end(tree: SupervisorTree) {
+    let _ = timeout(DYING, tree.supervisor.ended()).await;
+    sweep(tree).await;
 }
 
 /// Kills the members of the session's control group, whatever still belongs to the session that the supervisor led, or one
@@ -120,8 +120,8 @@ pub(super) async fn await_end(remains: Remains) {
 /// and dies before it is read, the check shows neither the shell nor its child, which was not listed. The next check
 /// lists the child. Only a process that forks and ends by itself within each check could still be missed, and only
 /// without a control group, whose kill is atomic against forks.
-async fn sweep(remains: Remains) {
-    let Remains { supervisor, group, .. } = &remains;
+async fn sweep(tree: SupervisorTree) {
+    let SupervisorTree { supervisor, group, .. } = &tree;
     // Usually the supervisor is dead, unless something else ended the connection.
     let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
     if let Some(group) = group {
@@ -131,7 +131,7 @@ async fn sweep(remains: Remains) {
     let mut give_up = Instant::now() + DYING;
     let mut empty_looks = 0;
     while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
-        match kill_members(&remains, give_up).await {
+        match kill_members(&tree, give_up).await {
             Ok(Found::Nothing) => empty_looks += 1,
             Ok(Found::Some) => empty_looks = 0,
             Err(error) if is_blind(&error) => {
@@ -159,14 +159,14 @@ enum Found {
 }
 
 /// Looks for remaining processes once, kills them and waits for their ends.
-async fn kill_members(remains: &Remains, give_up: Instant) -> io::Result<Found> {
-    let looked = remains.clone();
+async fn kill_members(tree: &SupervisorTree, give_up: Instant) -> io::Result<Found> {
+    let looked = tree.clone();
     let mut left = tokio::task::spawn_blocking(move || members(&looked)).await??;
     remove_ended(&mut left)?;
     if left.is_empty() {
         return Ok(Found::Nothing);
     }
-    if let Some(group) = &remains.group {
+    if let Some(group) = &tree.group {
         let _ = group.kill();
     }
     kill_and_wait(left, give_up).await?;
@@ -191,7 +191,7 @@ async fn await_helper(supervisor: &PidHold) {
 }
 
 /// The remaining processes of the session, without the supervisor.
-fn members(Remains { supervisor, group, mark, leaders }: &Remains) -> io::Result<Vec<Identity>> {
+fn members(SupervisorTree { supervisor, group, mark, leaders }: &SupervisorTree) -> io::Result<Vec<Identity>> {
     let mut listed: HashSet<Pid> = match group {
         Some(group) => match group.members_below() {
             Err(error) if is_blind(&error) => return Err(error),

@@ -1,8 +1,13 @@
 //! The standby, which has the state of the shell and can replace it.
 
+use super::numbers::Numbers;
+use crate::link::Descriptor;
 use crate::shell::channel::{Channel, Received};
+use crate::sys;
 use nacre_containment::pid::Pid;
-use std::path::PathBuf;
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The standbys of a session.
 #[derive(Default)]
@@ -78,4 +83,21 @@ impl Standbys {
             let _ = std::fs::remove_dir(group);
         }
     }
+}
+
+/// Asks a shell or the standby for a fork that begins in this group. Returns the channel of the fork.
+pub(super) fn request_fork(
+    from: Option<&Channel>,
+    numbers: &Numbers,
+    id: u64,
+    mut flags: RequestFlags,
+    group: Option<&Path>,
+) -> io::Result<Channel> {
+    let (channel, theirs) = Channel::pair()?;
+    let directory = group.map(sys::open_directory).transpose()?;
+    flags.set(RequestFlags::GROUP, directory.is_some());
+    let request = Request { flags, fork_key: numbers.fork_key(), ..Request::new(RequestKind::Fork, id) };
+    let descriptors = [theirs].into_iter().chain(directory).map(Descriptor::from).collect();
+    from.ok_or(io::ErrorKind::NotConnected)?.send(&request, descriptors)?;
+    Ok(channel)
 }

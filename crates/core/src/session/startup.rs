@@ -1,12 +1,13 @@
 //! Starts a working shell (supervisor, shell, handshake, setup), and the standby that replaces it when it dies.
 
 use super::actor::Session;
-use super::config::{Isolated, SessionConfig};
+use super::background::ProcessEvent;
+use super::config::{SessionConfig, SessionIsolation};
+use super::standby::request_fork;
 use super::streams::null_streams;
 use super::timers::{HELLO, Timer};
 use crate::capabilities::{self, Engine};
 use crate::error::{Code, Error};
-use crate::link::Descriptor;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::{Event, Source};
 use crate::shell::state::Shell;
@@ -29,12 +30,11 @@ const PROMOTION: Duration = Duration::from_secs(5);
 
 impl Session {
     pub(super) fn start_session(&mut self) {
-        self.engine.failure = None;
+        self.engine.fail(None);
         if self.enclosure.decides(&mut self.cx) {
             return;
         }
         self.abandon_supervisor();
-        self.forget_spare_group();
         let number = self.supervision.next_number();
         let group =
             self.cx.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
@@ -55,7 +55,7 @@ impl Session {
                 tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, supervisor = %supervisor.pid(), "started a supervisor");
                 self.supervision.begin(supervisor, group, mark);
                 match self.enclosure.confine(&mut self.cx, &self.supervision) {
-                    Ok(()) => self.start_shell(self.engine.recovery.has_checkpoint()),
+                    Ok(()) => self.start_shell(self.engine.has_state()),
                     Err(error) => self.fail(Error::cannot("write the session's rules", &error)),
                 }
             }
@@ -66,13 +66,13 @@ impl Session {
     }
 
     /// Handles the decision how the session is confined, unless the session has given up meanwhile.
-    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<Isolated, Error>) {
+    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<SessionIsolation, Error>) {
         if self.state.shell != Shell::Starting || !self.enclosure.awaits(decision) {
             return;
         }
         match decided {
-            Ok(isolated) => {
-                self.enclosure.decided(&mut self.cx, isolated);
+            Ok(isolation) => {
+                self.enclosure.decided(&mut self.cx, isolation);
                 self.start_session();
             }
             Err(error) => self.fail(error),
@@ -105,10 +105,6 @@ impl Session {
         self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
     }
 
-    pub(super) fn start_failed(&mut self, step: StartStep, errno: i32, detail: &str) {
-        self.fail(self.start_error(step, errno, detail));
-    }
-
     /// The error for a bash that cannot be started.
     pub(super) fn start_error(&self, step: StartStep, errno: i32, detail: &str) -> Error {
         let reason = io::Error::from_raw_os_error(errno);
@@ -132,16 +128,9 @@ impl Session {
         }
     }
 
-    /// Handles the end of a supervisor before its setup. If no later attempt succeeds, the call fails with this reason.
-    pub(super) fn supervisor_complained(&mut self, complaint: &str) {
-        let supervisor = self.cx.config.supervisor.display();
-        let message = format!("the supervisor {supervisor} ended before it could start the shell: {complaint}");
-        self.engine.failure = Some(Error::new(Code::SpawnFailed, message));
-    }
-
     /// Gives up the start. A session that is being closed waits for its supervisor's end instead.
     pub(super) fn fail(&mut self, error: Error) {
-        self.engine.failure = Some(error);
+        self.engine.fail(Some(error));
         if self.state.shell == Shell::Closing {
             return;
         }
@@ -181,19 +170,17 @@ impl Session {
         }
         match capabilities::check_version(&self.cx.config.shell, &version) {
             Err(error) => self.fail(error.into()),
-            Ok(()) if self.engine.kind() == Engine::Builtin => {
+            Ok(()) if self.engine.confirm_plain() => {
                 tracing::warn!(
                     log = self.cx.config.log.id(),
                     session = %self.cx.config.id,
                     "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
-                self.engine.version = version;
-                self.engine.become_plain();
-                self.shell.close();
-                self.start_shell(false);
+                self.engine.has_version(version);
+                self.cx.events.push_back(Event::Hello);
             }
             Ok(()) => {
-                self.engine.version = version;
+                self.engine.has_version(version);
                 self.plain_set_up();
             }
         }
@@ -208,7 +195,7 @@ impl Session {
         let withheld = self.cx.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let env =
             withheld.map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat());
-        let request = match (self.engine.recovery.next_checkpoint(), &env) {
+        let request = match (self.engine.next_checkpoint(), &env) {
             (Some(text), _) => {
                 Some((Request { text, ..Request::new(RequestKind::Restore, self.foreground.status()) }, Ok(Vec::new())))
             }
@@ -235,7 +222,7 @@ impl Session {
         }
         self.shell.set_up(has_request);
         if has_request {
-            self.engine.recovery.attempted();
+            self.engine.attempted();
             self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
         } else {
             self.cx.events.push_back(Event::SetUp);
@@ -248,21 +235,9 @@ impl Session {
         let Some(shell) = self.shell.channel().cloned() else { return };
         let id = self.cx.numbers.next();
         let mut flags = RequestFlags::STANDBY;
-        if command_follows {
-            flags |= RequestFlags::NO_WARM;
-        }
+        flags.set(RequestFlags::NO_WARM, command_follows);
         let group = self.supervision.make_group(&self.cx, &format!("s-{id}"));
-        let forked = Channel::pair().and_then(|(channel, theirs)| {
-            let directory = group.as_deref().map(crate::sys::open_directory).transpose()?;
-            if directory.is_some() {
-                flags |= RequestFlags::GROUP;
-            }
-            shell.send(
-                &Request { flags, fork_key: self.cx.numbers.fork_key(), ..Request::new(RequestKind::Fork, id) },
-                [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
-            )?;
-            Ok(channel)
-        });
+        let forked = request_fork(Some(&shell), &self.cx.numbers, id, flags, group.as_deref());
         match forked {
             Ok(channel) => {
                 self.standbys.expect(id, channel, group);
@@ -308,7 +283,7 @@ impl Session {
             self.forked(id, result, flags);
         }
         self.standbys.retire().into_iter().for_each(listener::forget);
-        self.source_gone(Source::Standby);
+        self.happened_to_process(ProcessEvent::SourceGone(Source::Standby));
     }
 
     pub(super) fn handle_standby_report(&mut self, received: Received) {
@@ -327,7 +302,7 @@ impl Session {
             listener::forget(pid);
             self.cx.events.push_back(Event::StandbyDied);
         }
-        self.source_gone(Source::Standby);
+        self.happened_to_process(ProcessEvent::SourceGone(Source::Standby));
     }
 
     /// `pauses`: the system refuses forks for now.
@@ -367,7 +342,7 @@ impl Session {
         };
         let sent =
             channel.send(&Request { ..Request::new(RequestKind::Promote, self.foreground.status()) }, Vec::new());
-        self.standby_promoted();
+        self.happened_to_process(ProcessEvent::Promoted);
         self.shell.promote(channel, pid);
         if sent.is_err() {
             self.supervision.order(&mut self.cx, &Order::KillShell);

@@ -56,9 +56,9 @@ pub(super) struct Streams {
 }
 
 impl Streams {
-    /// Opens the descriptors for `input`, and pipes for output and error, which come from `spare` if possible.
-    pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
-        let output = spare.map_or_else(OutputPipes::open, Ok)?;
+    /// Opens the descriptors for `input`, and pipes for output and error, which come from `idle` if possible.
+    pub(super) fn open(input: &Input, idle: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
+        let output = idle.map_or_else(OutputPipes::open, Ok)?;
         let [their_stdout, mut their_stderr] = output.writers.clone();
         if merge_output {
             their_stderr = Arc::clone(&their_stdout);

@@ -1,7 +1,7 @@
 //! The session's supervisor: orders, overdue reports, and the hold on its pid.
 
 use super::context::Context;
-use super::salvage::{self, Remains};
+use super::salvage::{self, SupervisorTree};
 use super::timers::Timer;
 use crate::error::Error;
 use crate::link::Descriptor;
@@ -34,7 +34,7 @@ pub(super) struct Supervision {
     has_ended_all: bool,
     /// Whether a report is due.
     owes_report: bool,
-    /// Whether one of the session's supervisors has reported anything: then the system has what they need.
+    /// Whether it has reported anything: then the system has what it needs.
     has_answered: bool,
     /// Whether it expects forks while it kills a command.
     expects_forks: bool,
@@ -43,7 +43,7 @@ pub(super) struct Supervision {
     /// No report has named the foreground group of the present shell.
     is_group_unknown: bool,
     /// The last supervisor and its processes, until they have ended.
-    last: Option<Remains>,
+    last: Option<SupervisorTree>,
     /// How many supervisors the session has had.
     count: u64,
     /// Tasks that wait for the ends of dropped supervisors, and kill what these leave behind.
@@ -59,7 +59,7 @@ impl Supervision {
 
     /// Uses a supervisor that was just started, and will create this group, if groups are used.
     pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>, mark: Option<u64>) {
-        self.last = Some(Remains::new(supervisor.hold_pid(), group, mark));
+        self.last = Some(SupervisorTree::new(supervisor.hold_pid(), group, mark));
         self.supervisor = Some(supervisor);
     }
 
@@ -73,9 +73,9 @@ impl Supervision {
     /// depends on it.
     pub(super) fn abandon(&mut self, dependent: impl Send + 'static) {
         while self.abandoned.try_join_next().is_some() {}
-        if let Some(remains) = self.remains() {
+        if let Some(tree) = self.tree() {
             self.abandoned.spawn(async move {
-                salvage::await_end(remains).await;
+                salvage::await_end(tree).await;
                 drop(dependent);
             });
         }
@@ -109,7 +109,7 @@ impl Supervision {
 
     /// The last supervisor, until the processes that it left behind have ended.
     pub(super) fn last(&self) -> Option<&PidHold> {
-        self.last.as_ref().map(Remains::supervisor)
+        self.last.as_ref().map(SupervisorTree::supervisor)
     }
 
     /// This shell is about to begin a session of its own.
@@ -120,7 +120,7 @@ impl Supervision {
     }
 
     /// What the last supervisor may leave behind, until it has ended.
-    pub(super) fn remains(&self) -> Option<Remains> {
+    pub(super) fn tree(&self) -> Option<SupervisorTree> {
         self.last.clone()
     }
 
@@ -135,7 +135,7 @@ impl Supervision {
         self.has_answered = true;
     }
 
-    /// Whether there is a supervisor that has not answered, and none ever has.
+    /// Whether there is a supervisor that has not reported anything.
     pub(super) fn is_silent(&self) -> bool {
         self.supervisor.is_some() && !self.has_answered
     }
@@ -157,7 +157,7 @@ impl Supervision {
 
     /// The session's group, if groups are used. It does not exist if the supervisor could not create it.
     pub(super) fn session_group(&self) -> Option<&Group> {
-        self.last.as_ref().and_then(Remains::group)
+        self.last.as_ref().and_then(SupervisorTree::group)
     }
 
     pub(super) fn set_foreground_group(&mut self, directory: Option<String>) {
@@ -212,7 +212,7 @@ impl Supervision {
         cx.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// Expects the end of the session. If no supervisor has ever reported, nothing was started that needs time.
+    /// Expects the end of the session. If the supervisor has not reported anything, it has started nothing that needs time.
     pub(super) fn await_ending(&self, cx: &mut Context, grace: Duration) {
         let limit = if self.has_answered { grace + UNKILLABLE + ENDING } else { ENDING };
         cx.timers.set(Timer::Closing, Instant::now() + limit);

@@ -18,10 +18,10 @@ pub(super) enum Timer {
     Closing,
     /// The deadline for the shell to report the end of the running command.
     Overdue(Ticket),
-    /// The time to close unused spare pipes.
-    SparePipes,
+    /// The time to close unused pipes.
+    IdlePipes,
     /// The group for the next process is due.
-    SpareGroup,
+    NextGroup,
     /// The session has been idle for a while.
     Idle,
     /// Forking may be retried.

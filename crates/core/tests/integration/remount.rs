@@ -8,7 +8,7 @@ use nacre_core::error::Code;
 use nacre_core::exec::By;
 use nacre_core::files::{FileChange, Seen, Watcher};
 use nacre_core::sandbox::{NewSession, Pause, WhenBusy};
-use nacre_core::session::{Handle, Isolate, Isolated};
+use nacre_core::session::{Handle, Isolate, SessionIsolation};
 use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Mount, Namespaces, Workspace};
 use rustix::fs::inotify;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -492,7 +492,7 @@ impl Own {
             let (path, store) = (place.clone(), "/proc/nothing".into());
             confinement.workspace = Some(Workspace { path, store, outside: Vec::new() });
             let mount = Some(mounts.lock().unwrap().remove(0));
-            Ok(Isolated { confinement, proxied: None, variables: Vec::new(), mount })
+            Ok(SessionIsolation { confinement, proxied: None, variables: Vec::new(), mount })
         }));
         Self { session: spawn_session("own", Some(isolate)), path, asked }
     }

@@ -320,7 +320,8 @@ fn a_file_that_cannot_be_replaced_is_overwritten_when_all_is_there() {
         fs::write(helper.path("from"), "copied").unwrap();
         for is_read_only in [false, true] {
             if is_read_only {
-                assert!(mount(None, &place, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY));
+                // The helper replies before it closes the file, and a mount with a file open for writing stays writable.
+                until("read-only", || mount(None, &place, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY));
             }
             for (source, target) in sources.iter().zip(&targets) {
                 let before = fs::read(source).unwrap();

@@ -9,15 +9,21 @@
 
 use super::machine::Key;
 use crate::error::{Code, Error};
-use crate::exec::{KillPolicy, Outcome};
+use crate::exec::{KillPolicy, KilledBy, Outcome};
+use crate::feed::What;
 use crate::output::rest::{OutputSource, read_rest};
 use crate::process::pump::{Logged, Status};
-use crate::process::{Process, Reason, Starter};
-use crate::session::foreground::{EndedCommand, ForegroundCommand};
+use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
+use crate::session::context::Context;
+use crate::session::foreground::{EndedCommand, ForegroundCommand, show_unseen};
 use crate::shell::channel::{Channel, Received};
+use crate::shell::event::Event;
 use crate::shell::listener;
-use nacre_containment::pid::Pid;
+use crate::shell::state::{State, Ticket};
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::tree::Tree;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
+use nacre_protocol::supervisor::Asked;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +34,11 @@ use tokio::time::Instant;
 
 /// The processes of a session that were commands.
 #[derive(Default)]
-pub(in crate::session) struct Detached(HashMap<Key, DetachedCommand>);
+pub(in crate::session) struct Detached {
+    /// The call that makes the running command another one.
+    requested: Option<DetachRequest>,
+    processes: HashMap<Key, DetachedCommand>,
+}
 
 /// A process that was a command.
 pub(super) struct DetachedCommand {
@@ -44,12 +54,41 @@ pub(super) struct DetachedCommand {
     pub started_at: SystemTime,
     /// When it times out.
     pub deadline: Option<Instant>,
-    /// Roots of older trees.
-    pub spare: Vec<Pid>,
+    /// The roots of the processes that are older.
+    pub older: Vec<Pid>,
     /// The shell had ended before the supervisor could make it a process: its exit code and its signal.
     pub died: Option<(Option<i32>, Option<i32>)>,
     /// Until the supervisor has made it a process.
     pub starter: Option<Starter>,
+}
+
+impl DetachedCommand {
+    /// A command that becomes a process. `older`: the roots of the processes that are older.
+    pub(super) fn new(
+        request: DetachRequest,
+        command: &mut ForegroundCommand,
+        shell: Option<Pid>,
+        number: u64,
+        older: Vec<Pid>,
+    ) -> Self {
+        let DetachRequest { process, ends_call, starter, .. } = request;
+        command.input().into_iter().for_each(|pipe| process.set_input(pipe));
+        process.detached();
+        command.log_to(process.log.clone());
+        Self {
+            process,
+            shell,
+            number,
+            report: Arc::default(),
+            request: command.request().id,
+            kill: command.kill_policy(),
+            started_at: command.started_at(),
+            deadline: command.deadline().filter(|_| ends_call),
+            older,
+            died: None,
+            starter: Some(starter),
+        }
+    }
 }
 
 /// What is known of the end of a command before its process has ended.
@@ -62,31 +101,108 @@ pub(super) struct DetachedEnd {
 }
 
 impl Detached {
-    /// Adds a process that was a command.
+    /// Makes the running command a process as soon as that is possible.
+    pub fn request(&mut self, request: DetachRequest) {
+        if self.requested.is_some() {
+            let problem = "it is already being detached: wait for the other call";
+            return request.starter.answer(Err(Error::not_detached(problem)));
+        }
+        self.requested = Some(request);
+    }
+
+    /// Takes the call that makes the running command a process.
+    pub fn take_request(&mut self) -> Option<DetachRequest> {
+        self.requested.take()
+    }
+
+    /// Asks the state machine to detach the command if that is due, or refuses it. Returns whether anything has changed.
+    /// `is_ending`: its end is held back. `is_settled`: its shell runs, and every fork that was asked for has arrived. Only then,
+    /// the standby has the state before the command.
+    pub fn request_if_due(
+        &mut self,
+        cx: &mut Context,
+        state: &State,
+        ticket: Option<Ticket>,
+        is_ending: bool,
+        is_settled: bool,
+    ) -> bool {
+        let why = match (ticket, state.running().filter(|run| Some(run.ticket) == ticket)) {
+            (None, _) => "it has already ended: its result has all of its output",
+            (Some(_), None) => "it has not begun: wait for the event 'start'",
+            (_, Some(run)) if run.end.is_some() || run.shell_died || is_ending => {
+                "it has just ended: its result has all of its output"
+            }
+            (_, Some(run)) if run.kill.is_some() => "it is being killed",
+            _ if !is_settled || state.standby.forking => return false,
+            (Some(ticket), _) if state.can_detach(ticket) => {
+                cx.events.push_back(Event::Detach(ticket));
+                return true;
+            }
+            _ => {
+                "no shell can take the place of its own (limit of processes or memory): let it end, or start it with startProcess"
+            }
+        };
+        if let Some(DetachRequest { starter, .. }) = self.requested.take() {
+            starter.answer(Err(Error::not_detached(why)));
+        }
+        true
+    }
+
+    /// The id of the command that is to become a process.
+    pub fn requested(&self) -> Option<u64> {
+        self.requested.as_ref().map(|request| request.command)
+    }
+
+    /// Adds a command that has become a process.
     pub(super) fn add(&mut self, key: Key, command: DetachedCommand) {
-        self.0.insert(key, command);
+        self.processes.insert(key, command);
     }
 
-    /// One that has not ended.
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut DetachedCommand> {
-        self.0.get_mut(&key)
+    /// Records that the caller of a command kills the process that it has become, and how.
+    pub(super) fn cancel(&mut self, request: u64, signal: Option<i32>, by: KilledBy) -> Option<(Key, KillPolicy)> {
+        let (key, command) = self.processes.iter().find(|(_, command)| command.request == request)?;
+        let policy = KillPolicy { signal: signal.unwrap_or(command.kill.signal), ..command.kill };
+        command.report.is_cancelled.store(true, Ordering::Relaxed);
+        command.process.doom(by, policy.signal);
+        Some((*key, policy))
     }
 
-    /// The one that was the command of this request.
-    pub(super) fn of_request(&self, request: u64) -> Option<(Key, &DetachedCommand)> {
-        self.0.iter().find(|(_, command)| command.request == request).map(|(key, command)| (*key, command))
+    /// Handles the supervisor's answer: its process, unless that has ended, and the tree with this root. Returns how it has ended
+    /// if it has.
+    pub(super) fn adopted(
+        &mut self,
+        key: Key,
+        identity: Option<Identity>,
+        tree: impl FnOnce(Identity) -> Tree,
+    ) -> Option<Status> {
+        let command = self.processes.get_mut(&key)?;
+        let starter = command.starter.take();
+        let root = identity.or(command.shell.map(|pid| Identity { pid, start_ticks: 0 }))?;
+        let tree = Tree { spare: std::mem::take(&mut command.older), ..tree(root) };
+        command.process.born(key, Birth { pid: root.pid, at: command.started_at, tree });
+        if let Some(deadline) = command.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            end_after(Arc::clone(&command.process), left, command.kill);
+        }
+        let (code, signal) = command.died.unwrap_or_default();
+        let status = Status { code, signal, out_of_memory: false, asked: Asked::No };
+        let ended = identity.is_none().then(|| self.ended(key, status));
+        starter.into_iter().for_each(|starter| starter.answer(Ok(())));
+        ended
     }
 
     /// Records the end of a shell that may be that of such a process.
-    pub(in crate::session) fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
-        if let Some(command) = self.0.values_mut().find(|command| command.shell == Some(pid)) {
+    pub fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
+        if let Some(command) = self.processes.values_mut().find(|command| command.shell == Some(pid)) {
             command.died = Some((code, signal));
         }
     }
 
     /// Uses the new channel of such a process, whose command had closed the old one. Returns the channel of another process.
-    pub(in crate::session) fn reconnected(&self, pid: Pid, socket: OwnedFd) -> Option<OwnedFd> {
-        let Some(command) = self.0.values().find(|command| command.shell == Some(pid)) else { return Some(socket) };
+    pub fn reconnected(&self, pid: Pid, socket: OwnedFd) -> Option<OwnedFd> {
+        let Some(command) = self.processes.values().find(|command| command.shell == Some(pid)) else {
+            return Some(socket);
+        };
         if let Ok(channel) = Channel::reconnected(socket, pid) {
             tokio::spawn(await_end(Arc::new(channel), command.number, Arc::clone(&command.report)));
         }
@@ -95,7 +211,7 @@ impl Detached {
 
     /// Forgets a process that has ended. Returns how: its shell ends after the command, but the command's status counts.
     pub(super) fn ended(&mut self, key: Key, status: Status) -> Status {
-        let Some(command) = self.0.remove(&key) else { return status };
+        let Some(command) = self.processes.remove(&key) else { return status };
         command.shell.into_iter().for_each(listener::forget);
         match (command.report.end.get(), command.process.doomed_by()) {
             (Some((_, true)), Some(signal)) => Status { code: None, signal: Some(signal), ..status },
@@ -106,7 +222,7 @@ impl Detached {
 
     /// Forgets all, because the supervisor has died.
     pub(super) fn lose(&mut self) {
-        for command in std::mem::take(&mut self.0).into_values() {
+        for command in std::mem::take(&mut self.processes).into_values() {
             command.shell.into_iter().for_each(listener::forget);
             if let Some(starter) = command.starter {
                 let message =
@@ -115,6 +231,15 @@ impl Detached {
             }
         }
     }
+}
+
+/// Reports that a command has become a process, and before that what was not reported.
+pub(super) fn show_detach(cx: &Context, command: &mut ForegroundCommand, process: &str, denials: &[String]) {
+    if cx.config.feed.is_watched() {
+        show_unseen(cx, command);
+    }
+    denials.iter().for_each(|target| cx.happens(What::Denied { target: target.clone() }));
+    cx.happens(What::CommandDetached { id: command.request().id, process: process.into() });
 }
 
 /// Waits until the shell reports the end of its command, and closes the channel: the shell then ends.

@@ -20,7 +20,7 @@ pub(in crate::session) type Key = u64;
 
 /// An event of a process, or of what it depends on.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum ProcessEvent {
+pub(in crate::session) enum ProcessEvent {
     /// The shell or the standby was asked to fork the process.
     Asked(Key, Source),
     /// The supervisor was asked to start its bash (plain mode).
@@ -87,7 +87,7 @@ pub(super) enum Effect {
 
 /// Why a start is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(in crate::session) enum Why {
     /// The shell cannot fork.
     NoFork,
     /// It was killed before its command began.

@@ -5,6 +5,7 @@ mod machine;
 mod perform;
 
 use machine::Key;
+pub(super) use machine::ProcessEvent;
 pub(super) use nacre_containment::lock::Lock;
 
 use super::stdin::StdinEnd;
@@ -37,9 +38,8 @@ pub(super) struct Background {
     lost: Weak<Lock<Vec<oneshot::Sender<Status>>>>,
     /// Receive the outcome of kills, by the number of the order.
     kills: HashMap<u64, oneshot::Sender<bool>>,
-    kill_orders: u64,
     /// An empty group for the next process.
-    spare_group: Option<PathBuf>,
+    next_group: Option<PathBuf>,
     /// Those that were commands.
     pub detached: Detached,
 }
@@ -93,10 +93,8 @@ pub(super) struct Lost {
 /// What a start has so far.
 struct Start {
     request: StartRequest,
-    /// Carries the command, and then how it begins.
-    channel: Option<Channel>,
-    /// The same in plain mode: the script writes a letter.
-    ready: Option<OwnedFd>,
+    /// Reports how it begins.
+    beginning: Option<Beginning>,
     /// The group that the fork was asked to begin in.
     group: Option<PathBuf>,
     /// The adoption, until it is ordered.
@@ -111,12 +109,19 @@ struct Start {
     failure: Option<Error>,
 }
 
+/// What reports how a process begins.
+enum Beginning {
+    /// Its channel, which carries its command, too.
+    Fork(Channel),
+    /// A pipe: the script writes a letter (plain mode).
+    Launch(OwnedFd),
+}
+
 impl Start {
     fn new(request: StartRequest) -> Self {
         Self {
             request,
-            channel: None,
-            ready: None,
+            beginning: None,
             group: None,
             adopt: None,
             tree: None,

@@ -1,52 +1,50 @@
 //! Performs what the machine decides: forks processes, sends their commands, and answers their callers.
 
-use super::detached::{DetachedCommand, DetachedEnd, await_end, carry_on};
+use super::detached::{DetachedCommand, await_end, carry_on, show_detach};
 use super::machine::{Effect, Key, ProcessEvent, Why};
-use super::{Lost, Start};
+use super::{Beginning, Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy, KilledBy, Outcome};
-use crate::feed::What;
 use crate::link::Descriptor;
 use crate::process::pump::Status;
-use crate::process::{self, Birth, DetachRequest, Process, StartRequest, end_after};
+use crate::process::{self, Birth, Process, StartRequest, end_after};
 use crate::session::actor::Session;
 use crate::session::calls::Call;
-use crate::session::commands::no_fork;
-use crate::session::foreground::{ForegroundCommand, Refused};
+use crate::session::engine::first_letter;
+use crate::session::errors;
+use crate::session::foreground::Refused;
 use crate::session::internal::Internal;
-use crate::session::observed::show_unseen;
-use crate::session::plain::first_letter;
+use crate::session::standby::request_fork;
 use crate::session::stdin::{self, StdinEnd};
 use crate::session::streams::{Streams, env_of, text_of};
+use crate::session::supervision::Supervision;
 use crate::session::timers::Timer;
 use crate::shell::channel::{Channel, Received};
-use crate::shell::event::{self, Source};
-use crate::shell::plain_script;
+use crate::shell::event::Source;
+use crate::shell::plain_script::{self, Plan};
 use crate::shell::state::{Ticket, Work};
 use crate::supervisor::PidHold;
-use crate::sys;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::tree::{MARK, Tree};
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
-use nacre_protocol::supervisor::{Asked, Order, Report, Role, StartStep};
+use nacre_protocol::supervisor::{Order, Report, Role};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// Time after a start at which the group for the next process is created. That takes the kernel 0.1 ms.
-const SPARE_GROUP: Duration = Duration::from_millis(2);
+const NEXT_GROUP: Duration = Duration::from_millis(2);
 /// How often a process is started, if its shell or its supervisor dies each time before the command begins.
 const MAX_ATTEMPTS: u32 = 10;
 
 impl Session {
     /// Passes an event to the machine, and performs what follows.
-    fn happened_to_process(&mut self, event: ProcessEvent) {
+    pub fn happened_to_process(&mut self, event: ProcessEvent) {
         let mut effects = VecDeque::from(self.background.machine.step(event));
         while let Some(effect) = effects.pop_front() {
             if let Some(next) = self.perform_for_process(effect) {
@@ -64,8 +62,8 @@ impl Session {
             Effect::Prepare(key) => return self.prepare_process(key),
             Effect::Begin { key, settled } => self.begin_process(key, settled),
             Effect::Listen(key) => {
-                if let Some(ready) = self.background.starts.get_mut(&key).and_then(|start| start.ready.take()) {
-                    self.report_later(key, first_letter(ready));
+                if let Some(beginning) = self.background.starts.get_mut(&key).and_then(|start| start.beginning.take()) {
+                    self.report_later(key, beginning);
                 }
             }
             Effect::Settle(key) => {
@@ -101,22 +99,10 @@ impl Session {
         None
     }
 
-    /// Adds a command with its shell to the processes. Returns what receives its end.
-    pub(in crate::session) fn add_detached(&mut self, key: Key) -> oneshot::Receiver<Status> {
-        let end = self.background.receive_end(key);
-        self.happened_to_process(ProcessEvent::Detached(key));
-        end
-    }
-
-    /// Reports the end of a process whose end the supervisor does not report.
-    pub(in crate::session) fn end_detached(&mut self, key: Key, status: Status) {
-        self.happened_to_process(ProcessEvent::Ended(key, status));
-    }
-
     fn why_refused(&self, request: &StartRequest, why: Why) -> Error {
         let id = &request.process.id;
         match why {
-            Why::NoFork => no_fork(),
+            Why::NoFork => errors::no_fork(),
             Why::Killed => Error::new(Code::SpawnFailed, format!("process '{id}' was killed before it had begun")),
             Why::Failed => Error::new(Code::EngineError, format!("process '{id}' cannot be started")),
             Why::Closing => self.cx.ended_error(),
@@ -124,12 +110,12 @@ impl Session {
     }
 
     /// Starts a process from the shell or from the standby.
-    pub(in crate::session) fn fork_process(&mut self, request: StartRequest, source: Source) {
+    pub fn fork_process(&mut self, request: StartRequest, source: Source) {
         self.start_process(request, |session, key, start| session.ask_for_fork(key, start, source));
     }
 
     /// Starts a process in a bash of its own, with the state after the last finished command.
-    pub(in crate::session) fn launch_process(&mut self, request: StartRequest) {
+    pub fn launch_process(&mut self, request: StartRequest) {
         self.start_process(request, Self::launch);
     }
 
@@ -163,76 +149,43 @@ impl Session {
             return Ok(ProcessEvent::Asked(key, source));
         }
         // Another program may have removed the empty group.
-        let spare = self.background.spare_group.take().filter(|group| group.is_dir());
-        start.group = spare.or_else(|| self.supervision.make_group(&self.cx, &format!("b-{key}")));
+        let made = self.background.next_group.take().filter(|group| group.is_dir());
+        start.group = made.or_else(|| self.supervision.make_group(&self.cx, &format!("b-{key}")));
         let mut flags = RequestFlags::BACKGROUND;
-        if start.request.new.terminal.is_some() {
-            flags |= RequestFlags::TERMINAL;
-        }
+        flags.set(RequestFlags::TERMINAL, start.request.new.terminal.is_some());
         self.announce_forks(true);
-        let asked = Channel::pair().and_then(|(channel, theirs)| {
-            let directory = start.group.as_deref().map(sys::open_directory).transpose()?;
-            if directory.is_some() {
-                flags |= RequestFlags::GROUP;
-            }
-            let from = if source == Source::Shell { shell.as_deref() } else { self.standbys.channel() };
-            from.ok_or(io::ErrorKind::NotConnected)?.send(
-                &Request { flags, fork_key: self.cx.numbers.fork_key(), ..Request::new(RequestKind::Fork, key) },
-                [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
-            )?;
-            Ok(channel)
-        });
-        start.channel = Some(asked.map_err(|error| not_started(&start.request, &error))?);
+        let from = if source == Source::Shell { shell.as_deref() } else { self.standbys.channel() };
+        let asked = request_fork(from, &self.cx.numbers, key, flags, start.group.as_deref());
+        start.beginning = Some(Beginning::Fork(asked.map_err(|error| not_started(&start.request, &error))?));
         Ok(ProcessEvent::Asked(key, source))
     }
 
     fn launch(&mut self, key: Key, start: &mut Start) -> Result<ProcessEvent, Error> {
+        let (mark, streams) = (self.mark(key), self.open_streams(start));
+        let Some(plain) = self.engine.plain() else { return Err(Error::engine_failed()) };
         let new = &start.request.new;
         let limits = [new.limits.inherited.open_files, new.limits.inherited.processes];
-        let has_terminal = new.terminal.is_some();
-        let script = self.plain_script(&new.env, new.cwd.as_deref(), limits, |plan| {
-            plain_script::process(plan, &new.command, has_terminal)
-        })?;
-        let role =
-            Role::Process { key, mark: self.mark(key), limits: new.limits.group.clone(), terminal: has_terminal };
-        let order = Order::Start {
-            role,
-            arguments: plain_script::process_arguments(),
-            first_descriptor: 0,
-            anywhere: self.engine.has_state(),
-        };
-        let mut launch = || {
-            let text = sys::memory_file()?;
-            sys::replace_contents(&text, &script)?;
-            let (ready, theirs) = sys::pipe()?;
-            sys::set_nonblocking(&ready)?;
-            let streams = self.open_streams(start)?;
-            self.supervision.order_with(
-                &mut self.cx,
-                &order,
-                streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect(),
-            );
-            start.ready = Some(ready);
-            Ok(ProcessEvent::Launched(key))
-        };
-        launch().map_err(|error| not_started(&start.request, &error))
+        let terminal = new.terminal.is_some();
+        let make = |plan: &Plan<'_>| plain_script::process(plan, &new.command, terminal);
+        let script = plain.script(&self.cx, &new.env, new.cwd.as_deref(), limits, make)?;
+        let role = Role::Process { key, mark, limits: new.limits.group.clone(), terminal };
+        let launched = streams
+            .and_then(|streams| plain.launch(&mut self.cx, &self.supervision, &script, streams, role))
+            .map_err(|error| not_started(&start.request, &error))?;
+        start.beginning = Some(Beginning::Launch(launched));
+        Ok(ProcessEvent::Launched(key))
     }
 
     /// Creates the group for the next process in advance.
-    pub(in crate::session) fn make_spare_group(&mut self) {
-        if self.background.spare_group.is_none() && self.shell.channel().is_some() {
+    pub fn make_next_group(&mut self) {
+        if self.background.next_group.is_none() && self.shell.channel().is_some() {
             let number = self.cx.numbers.next();
-            self.background.spare_group = self.supervision.make_group(&self.cx, &format!("b-{number}"));
+            self.background.next_group = self.supervision.make_group(&self.cx, &format!("b-{number}"));
         }
     }
 
-    /// Forgets the group for the next process, which belonged to the last supervisor.
-    pub(in crate::session) fn forget_spare_group(&mut self) {
-        self.background.spare_group = None;
-    }
-
     /// Handles the report that the shell or standby has forked the process, or failed to.
-    pub(in crate::session) fn process_forked(&mut self, key: Key, child: Result<Option<Pid>, i32>, placed: bool) {
+    pub fn process_forked(&mut self, key: Key, child: Result<Option<Pid>, i32>, placed: bool) {
         // A program can report forks in the name of the shell.
         let Some(start) = self.background.starts.get_mut(&key).filter(|_| self.background.machine.is_forking(key))
         else {
@@ -252,7 +205,7 @@ impl Session {
         let is_contained = group.is_some() && limits.is_empty();
         let root =
             Stat::read(pid).filter(|stat| is_contained && Some(stat.parent) == supervisor).map(|stat| stat.identity);
-        let tree = root.map(|root| self.tree(key, root, group.clone()));
+        let tree = root.map(|root| tree(&self.supervision, key, root, group.clone()));
         let adopt = Order::Adopt { key, pid, group, mark: self.mark(key), limits };
         if let Some(start) = self.background.starts.get_mut(&key) {
             (start.adopt, start.tree) = (Some(adopt), tree);
@@ -260,15 +213,9 @@ impl Session {
         self.happened_to_process(ProcessEvent::Forked { key, contained: root.is_some() });
     }
 
-    /// The process and its descendants.
-    pub(in crate::session) fn tree(&self, key: Key, root: Identity, group: Option<String>) -> Tree {
-        let guardian = self.supervision.last().map_or(root.pid, PidHold::pid);
-        Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian, spare: Vec::new() }
-    }
-
-    /// The mark that distinguishes the process from all others below any supervisor.
-    pub(in crate::session) fn mark(&self, key: Key) -> String {
-        format!("{}-{key}", self.supervision.last().map_or(0, |supervisor| supervisor.pid().raw()))
+    /// See [`mark`].
+    fn mark(&self, key: Key) -> String {
+        mark(&self.supervision, key)
     }
 
     /// Opens the streams of a process and writes its command down.
@@ -315,7 +262,7 @@ impl Session {
     /// caller would otherwise wait until the supervisor and the process have been scheduled.
     fn begin_process(&mut self, key: Key, settled: bool) {
         let Some(mut start) = self.background.starts.remove(&key) else { return };
-        let (adopt, message, channel) = (start.adopt.take(), start.message.take(), start.channel.take());
+        let (adopt, message, beginning) = (start.adopt.take(), start.message.take(), start.beginning.take());
         let process = Arc::clone(&start.request.process);
         if settled {
             self.settle_process(key, start);
@@ -325,19 +272,22 @@ impl Session {
         adopt.iter().for_each(|adopt| self.supervision.ask(&mut self.cx, adopt));
         self.kill_if_doomed(key, &process);
         if self.cx.config.group.is_some() {
-            self.cx.timers.set(Timer::SpareGroup, Instant::now() + SPARE_GROUP);
+            self.cx.timers.set(Timer::NextGroup, Instant::now() + NEXT_GROUP);
         }
-        if let (Some(message), Some(channel)) = (message, channel) {
+        if let (Some(message), Some(Beginning::Fork(channel))) = (message, beginning) {
             channel.post(message);
-            self.report_later(key, async move { channel.receive().await });
+            self.report_later(key, Beginning::Fork(channel));
         }
     }
 
     /// Reports the beginning of a process when it is known.
-    fn report_later(&self, key: Key, received: impl Future<Output = Received> + Send + 'static) {
+    fn report_later(&self, key: Key, beginning: Beginning) {
         let internal = self.cx.internal.clone();
         tokio::spawn(async move {
-            let received = received.await;
+            let received = match beginning {
+                Beginning::Fork(channel) => channel.receive().await,
+                Beginning::Launch(ready) => first_letter(ready).await,
+            };
             let _ = internal.send(Internal::Process(key, received));
         });
     }
@@ -394,10 +344,10 @@ impl Session {
     }
 
     /// Handles a supervisor's report about a process.
-    pub(in crate::session) fn process_report(&mut self, report: Report) {
+    pub fn process_report(&mut self, report: Report) {
         match report {
             Report::Adopted { key, identity, group, problem } => {
-                let tree = identity.map(|root| self.tree(key, root, group));
+                let tree = identity.map(|root| tree(&self.supervision, key, root, group));
                 if let Some(start) = self.background.starts.get_mut(&key) {
                     start.tree = start.tree.take().or(tree);
                     start.failure = problem.as_ref().map(|problem| {
@@ -412,6 +362,18 @@ impl Session {
                 let status = self.background.detached.ended(key, Status { code, signal, out_of_memory, asked });
                 self.happened_to_process(ProcessEvent::Ended(key, status));
             }
+            // In plain mode, a process is a new bash.
+            Report::Started { key: Some(key), identity, group } => {
+                let tree = tree(&self.supervision, key, identity, group);
+                if let Some(start) = self.background.starts.get_mut(&key) {
+                    start.tree = Some(tree);
+                }
+                self.happened_to_process(ProcessEvent::Started(key));
+            }
+            Report::StartFailed { key: Some(key), step, errno, detail } => {
+                self.background.fails_with(key, self.start_error(step, errno, &detail));
+                self.happened_to_process(ProcessEvent::NotStarted(key));
+            }
             Report::ProcessKilled { id, found, .. } => {
                 if let Some(reply) = self.background.kills.remove(&id) {
                     let _ = reply.send(found);
@@ -421,28 +383,13 @@ impl Session {
         }
     }
 
-    /// Handles the start of a process's bash (plain mode), which reports when its command begins.
-    pub(in crate::session) fn plain_process_started(&mut self, key: Key, root: Identity, group: Option<String>) {
-        let tree = self.tree(key, root, group);
-        if let Some(start) = self.background.starts.get_mut(&key) {
-            start.tree = Some(tree);
-        }
-        self.happened_to_process(ProcessEvent::Started(key));
-    }
-
-    /// Handles a process's bash that could not be started (plain mode).
-    pub(in crate::session) fn plain_process_failed(&mut self, key: Key, step: StartStep, errno: i32, detail: &str) {
-        let error = self.start_error(step, errno, detail);
-        self.background.fails_with(key, error);
-        self.happened_to_process(ProcessEvent::NotStarted(key));
-    }
-
     /// Handles the first message of a process.
-    pub(in crate::session) fn process_reported(&mut self, key: Key, received: Received) {
+    pub fn process_reported(&mut self, key: Key, received: Received) {
         let event = match received {
             Received::Reply(Reply::Refused { reason, errno, about, .. }) => {
                 let cwd = self.background.starts.get(&key).and_then(|start| start.request.new.cwd.clone());
-                let error = self.refused(Some(Refused { reason, errno, about }), cwd.as_deref(), "process");
+                let error =
+                    errors::refused(&self.cx, Some(Refused { reason, errno, about }), cwd.as_deref(), "process");
                 self.background.fails_with(key, error);
                 ProcessEvent::Refused(key)
             }
@@ -453,178 +400,89 @@ impl Session {
     }
 
     /// Ends a process with its tree. Replies when nothing is left: false if it had already ended.
-    pub(in crate::session) fn kill_process(&mut self, key: Key, policy: KillPolicy, reply: oneshot::Sender<bool>) {
+    pub fn kill_process(&mut self, key: Key, policy: KillPolicy, reply: oneshot::Sender<bool>) {
         if !self.supervision.is_connected() {
             let _ = reply.send(false);
             return;
         }
-        self.background.kill_orders += 1;
-        let id = self.background.kill_orders;
+        let id = self.cx.numbers.next();
         self.background.kills.insert(id, reply);
         let grace_ms = if policy.signal == libc::SIGKILL { 0 } else { policy.grace.as_millis() as u64 };
         self.supervision.order(&mut self.cx, &Order::KillProcess { id, key, signal: policy.signal, grace_ms });
     }
 
-    /// Resubmits the starts that the dead shell or standby has not forked.
-    pub(in crate::session) fn source_gone(&mut self, source: Source) {
-        self.happened_to_process(ProcessEvent::SourceGone(source));
-    }
-
-    /// Moves pending forks from the standby to the shell, after its promotion.
-    pub(in crate::session) fn standby_promoted(&mut self) {
-        self.happened_to_process(ProcessEvent::Promoted);
-    }
-
-    /// Refuses all processes that have not begun, because the session is being closed.
-    pub(in crate::session) fn refuse_starting_processes(&mut self) {
-        self.happened_to_process(ProcessEvent::Closing);
-    }
-
     /// Handles the death of the supervisor, and of every process with it. Returns their ends.
-    pub(in crate::session) fn lose_processes(&mut self) -> Lost {
+    pub fn lose_processes(&mut self) -> Lost {
         let lost = self.background.lose_living();
+        self.background.next_group = None;
         self.happened_to_process(ProcessEvent::SupervisorGone);
         self.background.kills.clear();
         self.background.detached.lose();
         lost
     }
 
-    /// Makes a command a process as soon as that is possible.
-    pub(in crate::session) fn detach(&mut self, request: DetachRequest) {
-        if self.foreground.detaching.is_some() {
-            return request
-                .starter
-                .answer(Err(Error::not_detached("it is already being detached: wait for the other call")));
-        }
-        self.foreground.detaching = Some(request);
-    }
-
     /// Detaches the command if that is due, or refuses it. Returns whether anything has changed.
-    pub(in crate::session) fn detach_if_due(&mut self) -> bool {
-        let Some(DetachRequest { command, .. }) = &self.foreground.detaching else { return false };
-        let ticket = self.calls.ticket_of(*command);
-        let why = match (ticket, self.state.running()) {
-            (None, _) => "it has already ended: its result has all of its output",
-            (Some(ticket), Some(run))
-                if run.ticket == ticket && (run.end.is_some() || run.shell_died || self.foreground.rest.is_some()) =>
-            {
-                "it has just ended: its result has all of its output"
-            }
-            (Some(ticket), Some(run)) if run.ticket == ticket && run.kill.is_some() => "it is being killed",
-            (Some(ticket), Some(run)) if run.ticket == ticket => {
-                // The standby has the state before the command only once every fork that was asked for has arrived.
-                // In plain mode, the shell of the command may still be starting.
-                if self.awaits_forks() || self.state.standby.forking || self.shell.pid().is_none() {
-                    return false;
-                }
-                if self.state.can_detach(ticket) {
-                    self.cx.events.push_back(event::Event::Detach(ticket));
-                    return true;
-                }
-                "no shell can take the place of its own (limit of processes or memory): let it end, or start it with startProcess"
-            }
-            _ => "it has not begun: wait for the event 'start'",
-        };
-        if let Some(DetachRequest { starter, .. }) = self.foreground.detaching.take() {
-            starter.answer(Err(Error::not_detached(why)));
-        }
-        true
+    pub fn detach_if_due(&mut self) -> bool {
+        let Some(command) = self.background.detached.requested() else { return false };
+        let ticket = self.calls.ticket_of(command);
+        let (is_ending, is_settled) =
+            (self.foreground.awaits_rest(), !self.awaits_forks() && self.shell.pid().is_some());
+        self.background.detached.request_if_due(&mut self.cx, &self.state, ticket, is_ending, is_settled)
     }
 
     /// Makes the running command with its shell a process. False if it has ended meanwhile; otherwise another shell is to take
     /// the place of its own.
-    pub(in crate::session) fn detach_command(&mut self, ticket: Ticket) -> bool {
-        let (Some(request), Some(mut command)) = (self.foreground.detaching.take(), self.foreground.take(ticket))
+    pub fn detach_command(&mut self, ticket: Ticket) -> bool {
+        let (Some(request), Some((mut command, older))) =
+            (self.background.detached.take_request(), self.foreground.detach(ticket))
         else {
             return false;
         };
-        let DetachRequest { process, ends_call, starter, .. } = request;
-        self.foreground.take_owed();
         self.clear_command_timers(ticket);
-        self.foreground.pace.ended(command.elapsed());
         self.calls.answered(command.request().id);
         let (channel, shell) = self.shell.leave();
-        let key = self.cx.numbers.next();
+        let (key, number) = (self.cx.numbers.next(), self.cx.numbers.command());
+        let order = Order::Detach {
+            key,
+            mark: self.mark(key),
+            command: self.engine.number_in_shell(number),
+            spare: older.clone(),
+        };
+        let ends_call = request.ends_call;
+        let detached = DetachedCommand::new(request, &mut command, shell, number, older);
+        let (process, report) = (Arc::clone(&detached.process), Arc::clone(&detached.report));
         tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %process.id, ?shell, "a command becomes a process");
-        let (number, report) = (self.cx.numbers.command(), Arc::new(DetachedEnd::default()));
         if let Some(channel) = channel {
             tokio::spawn(await_end(channel, number, Arc::clone(&report)));
         }
-        if let Some(pipe) = command.input() {
-            process.set_input(pipe);
-        }
-        process.detached();
-        command.log_to(process.log.clone());
-        let spare = self.foreground.take_spared();
-        let detached = DetachedCommand {
-            process: Arc::clone(&process),
-            shell,
-            number,
-            report: Arc::clone(&report),
-            request: command.request().id,
-            kill: command.kill_policy(),
-            started_at: command.started_at(),
-            deadline: command.deadline().filter(|_| ends_call),
-            spare: spare.clone(),
-            died: None,
-            starter: Some(starter),
-        };
         self.background.detached.add(key, detached);
-        let end = self.add_detached(key);
+        let end = self.background.receive_end(key);
+        self.happened_to_process(ProcessEvent::Detached(key));
         let denials = self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default();
-        self.show_detach(&mut command, &process.id, &denials);
+        show_detach(&self.cx, &mut command, &process.id, &denials);
         let outcome = Outcome { cwd: self.cx.cwd.clone(), denials, ..Outcome::default() };
         if ends_call {
             let (sink, outcome) = command.answer(outcome.clone());
-            self.foreground.deliveries.deliver(sink, Ok(outcome));
+            self.foreground.deliver(sink, Ok(outcome));
         }
         tokio::spawn(carry_on(command, process, report, end, outcome));
-        let command = self.engine.number_in_shell(number);
-        let order = Order::Detach { key, mark: self.mark(key), command, spare };
         self.supervision.ask(&mut self.cx, &order);
         true
     }
 
-    /// Reports that a command has become a process, and before that what was not reported.
-    fn show_detach(&mut self, command: &mut ForegroundCommand, process: &str, denials: &[String]) {
-        if self.cx.config.feed.is_watched() {
-            show_unseen(&self.cx, command);
-        }
-        denials.iter().for_each(|target| self.cx.happens(What::Denied { target: target.clone() }));
-        self.cx.happens(What::CommandDetached { id: command.request().id, process: process.into() });
-    }
-
     /// Handles the supervisor's answer.
-    pub(in crate::session) fn detached(&mut self, key: Key, identity: Option<Identity>, group: Option<String>) {
-        let Some(command) = self.background.detached.get_mut(key) else { return };
-        let (starter, died, spare) = (command.starter.take(), command.died, std::mem::take(&mut command.spare));
-        let (process, at) = (Arc::clone(&command.process), command.started_at);
-        let (deadline, kill) = (command.deadline, command.kill);
-        let known = identity.or(command.shell.map(|pid| Identity { pid, start_ticks: 0 }));
-        let Some(root) = known else { return };
-        let tree = Tree { spare, ..self.tree(key, root, group) };
-        process.born(key, Birth { pid: root.pid, at, tree });
-        if let Some(deadline) = deadline {
-            end_after(Arc::clone(&process), deadline.saturating_duration_since(Instant::now()), kill);
-        }
-        if identity.is_none() {
-            let (code, signal) = died.unwrap_or_default();
-            let status = Status { code, signal, out_of_memory: false, asked: Asked::No };
-            let status = self.background.detached.ended(key, status);
-            self.end_detached(key, status);
-        }
-        if let Some(starter) = starter {
-            starter.answer(Ok(()));
+    pub fn detached(&mut self, key: Key, identity: Option<Identity>, group: Option<String>) {
+        let tree = |root| tree(&self.supervision, key, root, group);
+        if let Some(status) = self.background.detached.adopted(key, identity, tree) {
+            self.happened_to_process(ProcessEvent::Ended(key, status));
         }
     }
 
     /// Kills a process that was a command, for the caller of the command.
-    pub(in crate::session) fn interrupt_detached(&mut self, request: u64, signal: Option<i32>, by: KilledBy) {
-        let Some((key, command)) = self.background.detached.of_request(request) else { return };
-        let policy = KillPolicy { signal: signal.unwrap_or(command.kill.signal), ..command.kill };
-        command.report.is_cancelled.store(true, Ordering::Relaxed);
-        command.process.doom(by, policy.signal);
-        self.kill_process(key, policy, oneshot::channel().0);
+    pub fn interrupt_detached(&mut self, request: u64, signal: Option<i32>, by: KilledBy) {
+        if let Some((key, policy)) = self.background.detached.cancel(request, signal, by) {
+            self.kill_process(key, policy, oneshot::channel().0);
+        }
     }
 }
 
@@ -639,6 +497,17 @@ fn feed_until_end(end: StdinEnd, input: Input, process: &Arc<Process>) {
             () = process.wait() => abort.abort(),
         }
     });
+}
+
+/// The process and its descendants.
+fn tree(supervision: &Supervision, key: Key, root: Identity, group: Option<String>) -> Tree {
+    let guardian = supervision.last().map_or(root.pid, PidHold::pid);
+    Tree { root, group: group.map(Group::at), mark: mark(supervision, key), guardian, spare: Vec::new() }
+}
+
+/// The mark that distinguishes the process from all others below any supervisor.
+fn mark(supervision: &Supervision, key: Key) -> String {
+    format!("{}-{key}", supervision.last().map_or(0, |supervisor| supervisor.pid().raw()))
 }
 
 fn not_started(request: &StartRequest, error: &io::Error) -> Error {

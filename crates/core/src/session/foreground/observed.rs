@@ -1,10 +1,10 @@
 //! What observers learn of the running command: its output from time to time, and its end.
 
-use super::context::Context;
-use super::foreground::{Foreground, ForegroundCommand};
-use super::timers::Timer;
+use super::{Foreground, ForegroundCommand};
 use crate::exec::Outcome;
 use crate::feed::{CommandEnd, MOST_OUTPUT, What};
+use crate::session::context::Context;
+use crate::session::timers::Timer;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -13,30 +13,32 @@ const BETWEEN_OUTPUT: Duration = Duration::from_millis(100);
 
 impl Foreground {
     /// Reports the output of the running command to observers soon, if there are some.
-    pub(super) fn expect_output(&self, cx: &mut Context) {
+    pub fn expect_output(&self, cx: &mut Context) {
         if !cx.timers.is_set(Timer::Output) && cx.config.feed.is_watched() {
             cx.timers.set(Timer::Output, Instant::now() + BETWEEN_OUTPUT);
         }
     }
 
     /// Reports the output of the running command since the last report.
-    pub(super) fn show_output(&mut self, cx: &Context) {
-        if let Some(command) = self.command() {
+    pub fn show_output(&mut self, cx: &Context) {
+        if let Some(command) = &mut self.running {
             show_unseen(cx, command);
         }
     }
 }
 
 /// Reports the output of a command since the last report.
-pub(super) fn show_unseen(cx: &Context, command: &mut ForegroundCommand) {
-    let (id, total, newest) = command.unseen_output();
+pub(in crate::session) fn show_unseen(cx: &Context, command: &mut ForegroundCommand) {
+    let (total, _) = command.capture.so_far();
+    let newest = command.capture.newest(command.seen, MOST_OUTPUT);
+    command.seen = total;
     if newest.iter().any(|bytes| !bytes.is_empty()) {
-        cx.happens(What::CommandOutput { id, total, newest });
+        cx.happens(What::CommandOutput { id: command.request.id, total, newest });
     }
 }
 
 /// Reports the end of a command, and before that the output that was not reported. `seen`: bytes that were.
-pub(super) fn show_end(cx: &Context, id: u64, outcome: &Outcome, seen: [u64; 2]) {
+pub(in crate::session) fn show_end(cx: &Context, id: u64, outcome: &Outcome, seen: [u64; 2]) {
     let kept = [&outcome.stdout, &outcome.stderr];
     let dropped = [outcome.dropped.0, outcome.dropped.1];
     let total = [0, 1].map(|stream| kept[stream].len() as u64 + dropped[stream]);

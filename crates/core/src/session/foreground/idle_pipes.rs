@@ -3,9 +3,14 @@
 //! They take four descriptors, so an idle session keeps none. A few sessions of the process keep theirs for longer,
 //! which saves opening new pipes after each pause.
 
-use super::streams::OutputPipes;
+use super::Foreground;
+use crate::output::reader::Reader;
+use crate::session::context::Context;
+use crate::session::streams::OutputPipes;
+use crate::session::timers::Timer;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long most sessions keep their pipes.
 const SHORT: Duration = Duration::from_millis(20);
@@ -18,27 +23,36 @@ static KEEPING: AtomicUsize = AtomicUsize::new(0);
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct SparePipes {
-    pipes: Option<OutputPipes>,
+pub(super) struct IdlePipes {
+    pub pipes: Option<OutputPipes>,
     keeper: Option<Keeper>,
 }
 
-impl SparePipes {
-    /// The pipes for the next command, if there are any.
-    pub(super) fn take(&mut self) -> Option<OutputPipes> {
-        self.pipes.take()
+impl Foreground {
+    /// Keeps the pipes of an ended command for a while, unless its processes may still use them.
+    pub(super) fn keep_pipes(&mut self, cx: &mut Context, pipes: Result<OutputPipes, Reader>) {
+        match pipes {
+            Ok(pipes) => {
+                cx.timers.clear(Timer::IdlePipes);
+                self.take_back_pipes(cx, pipes);
+            }
+            Err(leftover) => self.leftover = Some(leftover),
+        }
     }
 
-    /// Keeps the pipes of an ended command, or those that none has used. Returns for how long.
-    pub(super) fn keep(&mut self, pipes: OutputPipes) -> Duration {
-        self.pipes = Some(pipes);
-        self.keeper = self.keeper.take().or_else(Keeper::new);
-        if self.keeper.is_some() { LONG } else { SHORT }
+    /// Takes back pipes that no command has used. They are not kept for longer than before.
+    pub fn take_back_pipes(&mut self, cx: &mut Context, pipes: OutputPipes) {
+        let idle = &mut self.idle_pipes;
+        idle.pipes = Some(pipes);
+        idle.keeper = idle.keeper.take().or_else(Keeper::new);
+        if !cx.timers.is_set(Timer::IdlePipes) {
+            cx.timers.set(Timer::IdlePipes, Instant::now() + if idle.keeper.is_some() { LONG } else { SHORT });
+        }
     }
 
     /// Closes the pipes, and lets another session keep its own for longer.
-    pub(super) fn close(&mut self) {
-        *self = Self::default();
+    pub fn close_pipes(&mut self) {
+        self.idle_pipes = IdlePipes::default();
     }
 }
 

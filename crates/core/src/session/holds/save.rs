@@ -1,37 +1,21 @@
-//! Saving the state of a session, and beginning with it.
+//! Saving the state of a session.
 //!
 //! It is taken from the idle shell during a hold: a fork of the shell writes it down. A session without a shell has the
 //! state that its next shell begins with.
 
-use super::context::Context;
-use super::engine::SessionEngine;
-use super::foreground::Foreground;
-use super::holds::Holds;
-use super::message::SaveReply;
-use super::saved::{Saved, SavedShell, ask};
-use super::shell_link::ShellLink;
+use super::Holds;
 use crate::capabilities::Engine;
 use crate::error::{Code, Error};
+use crate::session::context::Context;
+use crate::session::engine::SessionEngine;
+use crate::session::message::SaveReply;
+use crate::session::saved::{Saved, SavedShell, ask};
+use crate::session::shell_link::ShellLink;
 use crate::shell::state::Shell;
 
-impl Saved {
-    /// Begins a session with it.
-    pub(super) fn begin(self, cx: &mut Context, foreground: &mut Foreground, engine: &mut SessionEngine) {
-        let (shell, status, cwd) = self.into_parts();
-        foreground.keep_status(status);
-        cx.cwd = cwd;
-        shell.into_iter().for_each(|shell| engine.begin_with(shell, status));
-    }
-}
-
 impl Holds {
-    /// Saves the state for the hold in effect, as soon as the shell can.
-    pub(super) fn save(&mut self, reply: SaveReply) {
-        self.saving = Some(reply);
-    }
-
     /// Saves the state if that is due. `status`: `$?`.
-    pub(super) fn save_if_due(
+    pub fn save_if_due(
         &mut self,
         cx: &mut Context,
         shell: Shell,

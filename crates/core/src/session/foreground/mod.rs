@@ -1,34 +1,49 @@
 //! The foreground: the running command, the kill ladder that ends it, and what ended commands left in their pipes.
 
-use super::deliveries::Deliveries;
+mod idle_pipes;
+mod observed;
+mod older;
+mod pace;
+mod rest;
+mod results;
+mod stall;
+
+pub(super) use observed::{show_end, show_unseen};
+pub(super) use older::EngineProcesses;
+pub(super) use pace::Pace;
+
+use super::context::Context;
 use super::loan::{Answered, Sent};
-use super::pace::{self, Pace};
-use super::rest::Rest;
-use super::running::Progress;
-use super::spare_pipes::SparePipes;
-use super::stdin;
-use super::stdin::StdinEnd;
+use super::running::{Progress, RunningCommand};
+use super::stdin::{self, StdinEnd};
 use super::streams::OutputPipes;
+use super::supervision::Supervision;
 use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink, SureSink};
-use crate::feed::MOST_OUTPUT;
+use crate::feed::What;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
 use crate::output::rest::OutputSource;
-use crate::process::{DetachRequest, Process};
+use crate::process::Birth;
 use crate::process_log::ProcessLog;
+use crate::shell::event::Event;
 use crate::shell::state::Ticket;
-use nacre_containment::pid::Pid;
+use crate::supervisor::PidHold;
+use idle_pipes::IdlePipes;
+use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::tree::Tree;
 use nacre_protocol::shell::Refusal;
-use std::io;
+use older::OlderProcesses;
+use rest::HeldEnd;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Foreground {
+pub(in crate::session) struct Foreground {
     running: Option<ForegroundCommand>,
     /// The call whose end the shell owes.
     owed: Option<Ticket>,
@@ -37,24 +52,19 @@ pub(super) struct Foreground {
     /// Why the shell refused the last request.
     refused: Option<Refused>,
     ladder: Ladder,
-    /// Roots of older processes, which the ladder spares. Only used without control groups.
-    spare: Vec<Pid>,
-    /// The last look for them has failed.
-    is_spare_unknown: bool,
+    older: OlderProcesses,
     /// `$?` of the command during which the shell died, for the standby that takes over.
     status: u64,
     /// The pipes of the command that was answered last.
     leftover: Option<Reader>,
     /// Tasks that read later output of processes of earlier commands.
     drains: JoinSet<()>,
-    /// The call that makes the running command a process.
-    pub detaching: Option<DetachRequest>,
     /// The end of the command, while the rest of its output is awaited.
-    pub rest: Option<Rest>,
-    /// The results of commands that have ended.
-    pub deliveries: Deliveries,
-    pub pace: Arc<Pace>,
-    pub spare_pipes: SparePipes,
+    held: Option<HeldEnd>,
+    /// Closed when the last result that needed work, or had to wait, has been delivered.
+    last_delivery: Option<oneshot::Receiver<()>>,
+    pace: Arc<Pace>,
+    idle_pipes: IdlePipes,
 }
 
 /// The last kill ladder.
@@ -69,7 +79,7 @@ struct Ladder {
 }
 
 /// Why the shell refused a request.
-pub(super) struct Refused {
+pub(in crate::session) struct Refused {
     pub reason: Refusal,
     /// The system's reason; 0 if unknown.
     pub errno: i32,
@@ -79,68 +89,105 @@ pub(super) struct Refused {
 
 impl Foreground {
     /// Adds a command that was sent to the shell.
-    pub(super) fn begin(&mut self, command: ForegroundCommand) {
+    pub fn begin(&mut self, command: ForegroundCommand) {
         self.owed = Some(command.ticket);
         self.running = Some(command);
     }
 
     /// Expects the end of a change of variables.
-    pub(super) fn expect_end(&mut self, ticket: Ticket) {
+    pub fn expect_end(&mut self, ticket: Ticket) {
         self.owed = Some(ticket);
     }
 
     /// The call whose end the shell owes.
-    pub(super) fn owed(&self) -> Option<Ticket> {
+    pub fn owed(&self) -> Option<Ticket> {
         self.owed
     }
 
     /// The call whose end has arrived, or never will.
-    pub(super) fn take_owed(&mut self) -> Option<Ticket> {
+    pub fn take_owed(&mut self) -> Option<Ticket> {
         self.owed.take()
     }
 
-    pub(super) fn command(&mut self) -> Option<&mut ForegroundCommand> {
+    pub fn command(&mut self) -> Option<&mut ForegroundCommand> {
         self.running.as_mut()
     }
 
     /// Removes a command: it is being answered, or refused.
-    pub(super) fn take(&mut self, ticket: Ticket) -> Option<ForegroundCommand> {
+    pub fn take(&mut self, ticket: Ticket) -> Option<ForegroundCommand> {
         self.running.take_if(|command| command.ticket == ticket)
     }
 
-    /// Announces that the command has begun, or certainly will, with the pid of its shell.
-    /// Returns it if that was not announced before.
-    pub(super) fn announce(&mut self, shell: Option<Pid>) -> Option<&ExecRequest> {
-        let command = self.running.as_mut()?;
-        if std::mem::replace(&mut self.announced, command.ticket) == command.ticket {
-            return None;
+    /// Lets go of the running command, which becomes a process. Returns the roots of the processes that are older, too.
+    pub fn detach(&mut self, ticket: Ticket) -> Option<(ForegroundCommand, Vec<Pid>)> {
+        let command = self.take(ticket)?;
+        self.owed = None;
+        self.pace.ended(command.begun.elapsed());
+        Some((command, std::mem::take(&mut self.older.roots)))
+    }
+
+    /// Announces that the running command has begun, or certainly will. `shell`: its pid.
+    pub fn announce(&mut self, cx: &Context, supervision: &Supervision, shell: Option<Pid>) {
+        let Some(command) = &mut self.running else { return };
+        if std::mem::replace(&mut self.announced, command.ticket) != command.ticket {
+            let (pid, request) = (shell.map_or(0, Pid::raw), &mut command.request);
+            request.sink.started(pid);
+            cx.happens(What::CommandStarted { id: request.id, command: request.command.shown(), pid });
         }
-        command.request.sink.started(shell.map_or(0, Pid::raw));
-        Some(&command.request)
+        let (Some(pid), Some(process)) = (shell, &command.request.process) else { return };
+        command.input.into_iter().for_each(|pipe| process.set_input(pipe));
+        let tree = Tree {
+            root: Identity { pid, start_ticks: 0 },
+            group: supervision.foreground_group(),
+            // Carried by no process: the members are found by the other signs.
+            mark: "-".into(),
+            guardian: supervision.last().map_or(pid, PidHold::pid),
+            spare: self.older.roots.clone(),
+        };
+        process.command_begun(Birth { pid, at: command.started_at, tree });
+    }
+
+    /// Starts reading the output of the running command.
+    pub fn watch_output(&mut self, cx: &mut Context) {
+        let Some(command) = &mut self.running else { return };
+        if let Err(error) = command.capture.watch() {
+            // No epoll watch is available. The command's output cannot be read, so the command cannot continue.
+            let text = format!("nacre: the output cannot be read: {error}\n");
+            command.capture.push(1, text.as_bytes(), &mut command.request.sink);
+            cx.events.push_back(Event::Cancel(command.ticket, None));
+        }
+    }
+
+    /// The running command. `pid`: its shell.
+    pub fn running(&self, pid: Option<Pid>) -> Option<RunningCommand> {
+        let ForegroundCommand { request, capture, started_at, .. } = self.running.as_ref()?;
+        let (output_bytes, last_output_at) = capture.so_far();
+        let run = Progress { started_at: *started_at, pid, output_bytes, last_output_at };
+        Some(RunningCommand { id: request.id, command: request.command.shown(), run: Some(run) })
     }
 
     /// Keeps the reason of a refusal until the call is answered.
-    pub(super) fn refuse(&mut self, refused: Refused) {
+    pub fn refuse(&mut self, refused: Refused) {
         self.refused = Some(refused);
     }
 
-    pub(super) fn take_refused(&mut self) -> Option<Refused> {
+    pub fn take_refused(&mut self) -> Option<Refused> {
         self.refused.take()
     }
 
     /// The command has printed more than its limit.
-    pub(super) fn excessive(&self) -> Option<Ticket> {
+    pub fn excessive(&self) -> Option<Ticket> {
         self.running.as_ref().filter(|command| command.capture.is_excessive()).map(|command| command.ticket)
     }
 
     /// Whether the running command, if any, can be sent again if the shell did not read it. Input already streamed into
     /// a pipe is lost.
-    pub(super) fn is_repeatable(&self) -> bool {
+    pub fn is_repeatable(&self) -> bool {
         self.running.as_ref().is_none_or(|command| !command.streams_input)
     }
 
     /// Records the end of the shell's process.
-    pub(super) fn shell_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
+    pub fn shell_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
         self.owed = None;
         if let Some(command) = &mut self.running {
             command.died = Some((code, signal));
@@ -148,62 +195,41 @@ impl Foreground {
     }
 
     /// Keeps `$?` of the last command.
-    pub(super) fn keep_status(&mut self, status: i32) {
+    pub fn keep_status(&mut self, status: i32) {
         self.status = status as u64;
     }
 
     /// `$?` of the last command, which a new shell and a standby that takes over begin with.
-    pub(super) fn status(&self) -> u64 {
+    pub fn status(&self) -> u64 {
         self.status
     }
 
-    /// Spares these processes from the next ladders. `None`: they could not be looked up.
-    pub(super) fn spare(&mut self, roots: Option<Vec<Pid>>) {
-        self.is_spare_unknown = roots.is_none();
-        self.spare = roots.unwrap_or_default();
+    /// Whether the next command can be sent at once: nothing has to be looked up, and no result delivered, before it.
+    pub fn is_settled(&mut self) -> bool {
+        self.knows_older() && !self.awaits_delivery()
     }
 
-    /// The processes that are older than the running command.
-    pub(super) fn spared(&self) -> Vec<Pid> {
-        self.spare.clone()
-    }
-
-    /// Takes the processes that are older than the running command.
-    pub(super) fn take_spared(&mut self) -> Vec<Pid> {
-        std::mem::take(&mut self.spare)
-    }
-
-    /// Whether the processes that the next ladder must spare are known.
-    pub(super) fn knows_spared(&self) -> bool {
-        !self.is_spare_unknown
+    /// What the next command needs: how quick the commands are, and open pipes, if there are any.
+    pub fn lend(&mut self) -> (Arc<Pace>, Option<OutputPipes>) {
+        (Arc::clone(&self.pace), self.idle_pipes.pipes.take())
     }
 
     /// Begins a ladder against the running command. Returns the processes that it spares.
-    pub(super) fn begin_ladder(&mut self, id: u64, signal: i32) -> Vec<Pid> {
+    pub fn begin_ladder(&mut self, id: u64, signal: i32) -> Vec<Pid> {
         if let Some(command) = &mut self.running {
             command.capture.hurry();
             self.ladder = Ladder { id, victim: command.ticket, signal };
         }
-        self.spare.clone()
+        self.older.roots.clone()
     }
 
     /// The command that this ladder has ended; `None` if it is not the last ladder.
-    pub(super) fn ended_by(&self, ladder: u64) -> Option<Ticket> {
+    pub fn ended_by(&self, ladder: u64) -> Option<Ticket> {
         (ladder == self.ladder.id).then_some(self.ladder.victim)
     }
 
-    /// The first signal of the last ladder.
-    pub(super) fn kill_signal(&self) -> i32 {
-        self.ladder.signal
-    }
-
-    /// Keeps pipes that processes of an ended command hold.
-    pub(super) fn leave(&mut self, leftover: Reader) {
-        self.leftover = Some(leftover);
-    }
-
     /// Reads what processes of ended commands print later, so that they do not block.
-    pub(super) fn drain_leftover(&mut self) {
+    pub fn drain_leftover(&mut self) {
         if let Some(leftover) = self.leftover.take().filter(Reader::is_open) {
             while self.drains.try_join_next().is_some() {}
             self.drains.spawn(leftover.discard());
@@ -211,12 +237,12 @@ impl Foreground {
     }
 
     /// Stops reading.
-    pub(super) fn stop_drains(&mut self) {
+    pub fn stop_drains(&mut self) {
         self.drains.abort_all();
     }
 
     /// Waits for output of the running command and reads it. Cancel-safe.
-    pub(super) async fn read_output(&mut self) {
+    pub async fn read_output(&mut self) {
         match &mut self.running {
             Some(command) => command.step().await,
             None => std::future::pending().await,
@@ -225,7 +251,7 @@ impl Foreground {
 }
 
 /// A running command.
-pub(super) struct ForegroundCommand {
+pub(in crate::session) struct ForegroundCommand {
     ticket: Ticket,
     request: Box<ExecRequest>,
     capture: Capture,
@@ -253,7 +279,7 @@ pub(super) struct ForegroundCommand {
 }
 
 /// What remains of an ended command.
-pub(super) struct EndedCommand {
+pub(in crate::session) struct EndedCommand {
     pub request: Box<ExecRequest>,
     /// With the output and the times.
     pub outcome: Outcome,
@@ -267,7 +293,7 @@ pub(super) struct EndedCommand {
 
 impl ForegroundCommand {
     /// Creates a command that was sent. `limit`: when it times out, if it has waited; otherwise its timeout begins.
-    pub(super) fn new(ticket: Ticket, mut request: Box<ExecRequest>, limit: Option<Instant>, sent: Sent) -> Self {
+    pub fn new(ticket: Ticket, mut request: Box<ExecRequest>, limit: Option<Instant>, sent: Sent) -> Self {
         let Sent { begun, started_at, output, stdin, answered, .. } = sent;
         let streams_input = matches!(request.input, Input::Stream(_));
         let input = match &request.input {
@@ -307,81 +333,42 @@ impl ForegroundCommand {
         }
     }
 
-    pub(super) fn ticket(&self) -> Ticket {
+    pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
     /// When it times out.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Whether its caller reads the output while it runs.
-    pub(super) fn is_live(&self) -> bool {
-        self.request.live.is_some()
-    }
-
     /// How its caller wants it to be killed.
-    pub(super) fn kill_policy(&self) -> KillPolicy {
+    pub fn kill_policy(&self) -> KillPolicy {
         self.request.kill
     }
 
-    /// How long it has run.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.begun.elapsed()
-    }
-
-    /// The status that a shell passes on, if the command ended its process.
-    pub(super) fn status_of_death(&self) -> Option<i32> {
-        self.died.map(|(code, signal)| code.or(signal.map(|signal| 128 + signal)).unwrap_or(0))
-    }
-
     /// The request that it was made with.
-    pub(super) fn request(&self) -> &ExecRequest {
+    pub fn request(&self) -> &ExecRequest {
         &self.request
     }
 
-    /// The process that it can become.
-    pub(super) fn process(&self) -> Option<Arc<Process>> {
-        self.request.process.clone()
-    }
-
     /// When it started, by the wall clock.
-    pub(super) fn started_at(&self) -> SystemTime {
+    pub fn started_at(&self) -> SystemTime {
         self.started_at
     }
 
-    /// Its id, and the output that observers have not seen. From now on they have.
-    pub(super) fn unseen_output(&mut self) -> (u64, [u64; 2], [Vec<u8>; 2]) {
-        let (total, _) = self.capture.so_far();
-        let newest = self.capture.newest(self.seen, MOST_OUTPUT);
-        self.seen = total;
-        (self.request.id, total, newest)
-    }
-
-    /// Bytes of both streams that observers have seen.
-    pub(super) fn seen(&self) -> [u64; 2] {
-        self.seen
-    }
-
-    /// Its progress. `pid`: its shell.
-    pub(super) fn progress(&self, pid: Option<Pid>) -> Progress {
-        let (output_bytes, last_output_at) = self.capture.so_far();
-        Progress { started_at: self.started_at, pid, output_bytes, last_output_at }
-    }
-
     /// The inode of the pipe that is its standard input.
-    pub(super) fn input(&self) -> Option<u64> {
+    pub fn input(&self) -> Option<u64> {
         self.input
     }
 
     /// Logs its output, with what was kept of the output so far.
-    pub(super) fn log_to(&mut self, log: ProcessLog) {
+    pub fn log_to(&mut self, log: ProcessLog) {
         self.capture.log_to(log);
     }
 
     /// Its caller and the result so far. Later output is only logged.
-    pub(super) fn answer(&mut self, mut outcome: Outcome) -> (SureSink, Outcome) {
+    pub fn answer(&mut self, mut outcome: Outcome) -> (SureSink, Outcome) {
         let mut sink = self.request.sink.take();
         self.capture.report(&mut outcome, &mut sink);
         // The limit of the output ends with the call.
@@ -392,48 +379,22 @@ impl ForegroundCommand {
     }
 
     /// Records its end. `forked`: its processes may hold the pipes.
-    pub(super) fn done(&mut self, forked: bool) {
+    pub fn done(&mut self, forked: bool) {
         self.forked = forked;
     }
 
     /// Whether its caller keeps output from being read.
-    pub(super) fn is_held_up(&self) -> bool {
+    pub fn is_held_up(&self) -> bool {
         self.capture.is_held_up()
     }
 
-    /// Whether its caller can keep its output from being read, and was not warned.
-    pub(super) fn can_stall(&self) -> bool {
-        self.is_live() && !self.is_stall_logged
-    }
-
-    /// How long its caller has kept its output from being read.
-    pub(super) fn stalled_for(&self) -> Duration {
-        let last_read = self.capture.so_far().1.filter(|_| self.is_held_up());
-        last_read.and_then(|at| at.elapsed().ok()).unwrap_or_default()
-    }
-
-    /// Records that its caller was warned.
-    pub(super) fn stall_logged(&mut self) {
-        self.is_stall_logged = true;
-    }
-
     /// Itself, for the commands that wait for its end.
-    pub(super) fn blocker(&self) -> Blocker {
+    pub fn blocker(&self) -> Blocker {
         Blocker { command: self.request.command.shown(), is_unread: self.is_held_up(), started_at: self.started_at }
     }
 
-    /// Starts watching the pipes.
-    pub(super) fn watch(&mut self) -> io::Result<()> {
-        self.capture.watch()
-    }
-
-    /// Adds a message of nacre to its standard error.
-    pub(super) fn complain(&mut self, text: &str) {
-        self.capture.push(1, text.as_bytes(), &mut self.request.sink);
-    }
-
     /// Ends it. `outcome` gets the output. `is_held`: other processes may hold its pipes.
-    pub(super) fn finish(mut self, mut outcome: Outcome, is_held: bool) -> EndedCommand {
+    pub fn finish(mut self, mut outcome: Outcome, is_held: bool) -> EndedCommand {
         self.stop_input();
         let sink = &mut self.request.sink;
         self.capture.drain(sink);
@@ -448,7 +409,7 @@ impl ForegroundCommand {
     }
 
     /// Returns the request, to send or to refuse it.
-    pub(super) fn into_request(mut self) -> Box<ExecRequest> {
+    pub fn into_request(mut self) -> Box<ExecRequest> {
         self.stop_input();
         self.request
     }

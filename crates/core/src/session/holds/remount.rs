@@ -6,14 +6,15 @@
 //! No session stays on an old mount. While a shell is being started or replaced, the change waits; from an idle session, the
 //! hold keeps everything from beginning. A session without a supervisor asks for a mount when it starts again.
 
-use super::confinement::Enclosure;
-use super::context::Context;
-use super::message::RemountReply;
-use super::shell_link::ShellLink;
-use super::standby::Standbys;
-use super::supervision::Supervision;
+use super::Holds;
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
+use crate::session::confinement::Enclosure;
+use crate::session::context::Context;
+use crate::session::message::RemountReply;
+use crate::session::shell_link::ShellLink;
+use crate::session::standby::Standbys;
+use crate::session::supervision::Supervision;
 use crate::shell::channel::Channel;
 use crate::shell::state::Shell;
 use nacre_protocol::shell::{Request, RequestKind};
@@ -34,35 +35,17 @@ pub(super) enum Remount {
     Ordered(RemountReply),
 }
 
-impl Remount {
-    /// Handles the end of a hold.
-    pub(super) fn cancel(&mut self, hold: u64) {
-        if matches!(self, Self::Due(id, ..) if *id == hold) {
-            *self = Self::None;
+impl Holds {
+    /// Handles the supervisor's answer to the order, or its loss.
+    pub fn remounted(&mut self, outcome: Result<(), Error>) {
+        match std::mem::take(&mut self.remount) {
+            Remount::Ordered(reply) => drop(reply.send(outcome)),
+            other => self.remount = other,
         }
-    }
-
-    /// Handles the loss of the supervisor: the session asks for another mount when it starts again.
-    pub(super) fn disconnect(&mut self) {
-        if matches!(self, Self::Ordered(_)) {
-            self.end(Ok(()));
-        }
-    }
-
-    /// Handles the supervisor's answer.
-    pub(super) fn end(&mut self, outcome: Result<(), Error>) {
-        if let Self::Ordered(reply) = std::mem::take(self) {
-            let _ = reply.send(outcome);
-        }
-    }
-
-    /// Changes over for the hold in effect, as soon as that is possible.
-    pub(super) fn begin(&mut self, hold: u64, mount: OwnedFd, reply: RemountReply) {
-        *self = Self::Due(hold, mount, reply);
     }
 
     /// Orders the supervisor to change over if that is due. No fork is awaited.
-    pub(super) fn order_if_due(
+    pub fn remount_if_due(
         &mut self,
         cx: &mut Context,
         shell: Shell,
@@ -73,17 +56,17 @@ impl Remount {
         // A shell that a trap has taken its channel from is about to open another.
         let is_reachable = link.pid().is_none() || link.channel().is_some();
         let is_settled = matches!(shell, Shell::Idle | Shell::Absent | Shell::Terminated(_)) && is_reachable;
-        if !matches!(self, Self::Due(..)) || !is_settled {
+        if !matches!(self.remount, Remount::Due(..)) || !is_settled {
             return;
         }
-        let Self::Due(_, mount, reply) = std::mem::take(self) else { return };
+        let Remount::Due(_, mount, reply) = std::mem::take(&mut self.remount) else { return };
         let outcome = if supervision.is_connected() {
             let shells = [link.channel().map(Arc::as_ref), standbys.channel()];
             match shells.into_iter().flatten().map(reenter).collect::<io::Result<Vec<OwnedFd>>>() {
                 Ok(asked) => {
                     let descriptors = [mount].into_iter().chain(asked).map(Descriptor::from).collect();
                     supervision.ask_with(cx, &Order::Remount, descriptors);
-                    return *self = Self::Ordered(reply);
+                    return self.remount = Remount::Ordered(reply);
                 }
                 Err(error) => Err(not_remounted(cx, &error.to_string())),
             }
@@ -96,7 +79,7 @@ impl Remount {
 }
 
 /// The error of a session that stays on its mount.
-pub(super) fn not_remounted(cx: &Context, problem: &str) -> Error {
+pub(in crate::session) fn not_remounted(cx: &Context, problem: &str) -> Error {
     let id = &cx.config.id;
     let message = format!("session '{id}' cannot change over to another mount of the workspace: {problem}");
     Error::new(Code::EngineError, message)

@@ -40,21 +40,21 @@ impl Drop for RunningCount {
 
 /// How quick the commands of a session are. Shared with its callers.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(in crate::session) struct Pace {
     is_quick: AtomicBool,
     misses: AtomicU8,
 }
 
 impl Pace {
     /// How long to wait for the answer to a command; `None`: not at all.
-    pub(super) fn patience(&self) -> Option<Duration> {
+    pub fn patience(&self) -> Option<Duration> {
         let misses = self.misses.load(Ordering::Relaxed);
         let waits = self.is_quick.load(Ordering::Relaxed) && misses < MOST_MISSES;
         (waits && RUNNING.load(Ordering::Relaxed) == 0).then(|| LONGEST / (1 << misses))
     }
 
     /// Records that a command has ended after this time.
-    pub(super) fn ended(&self, duration: Duration) {
+    pub fn ended(&self, duration: Duration) {
         self.is_quick.store(duration < QUICK, Ordering::Relaxed);
         if duration < SOON {
             self.misses.store(0, Ordering::Relaxed);
@@ -62,7 +62,7 @@ impl Pace {
     }
 
     /// Records that a caller has waited for an answer that did not come.
-    pub(super) fn missed(&self) {
+    pub fn missed(&self) {
         let misses = self.misses.load(Ordering::Relaxed);
         self.misses.store(misses.saturating_add(1).min(MOST_MISSES), Ordering::Relaxed);
     }

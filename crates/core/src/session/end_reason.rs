@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the module. Shared by the session and its handles.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fate {
+pub(super) struct EndReason {
     is_rolled_back: Arc<AtomicBool>,
 }
 
-impl Fate {
+impl EndReason {
     /// Records that a rollback ends the session, and that another one takes its place.
     pub(super) fn roll_back(&self) {
         self.is_rolled_back.store(true, Ordering::Relaxed);

@@ -1,27 +1,32 @@
 //! The holds of a session, and what its supervisor does for the one in effect.
 
+mod remount;
+mod save;
+
+pub(super) use remount::not_remounted;
+
 use super::calls::{Call, Calls};
 use super::context::Context;
 use super::files::Files;
-use super::message::{Busy, FreezeReply, Frozen, NewHold, SaveReply};
-use super::remount::Remount;
+use super::message::{Busy, FreezeReply, Frozen, HoldOrder, NewHold, SaveReply};
 use super::supervision::Supervision;
 use crate::shell::event::Event;
 use crate::shell::state::{Shell, Ticket, Work};
 use nacre_protocol::supervisor::Order;
+use remount::Remount;
 use std::collections::HashMap;
 use tokio::sync::watch;
 
 /// See the module. The state machine puts them into effect.
 #[derive(Default)]
-pub(super) struct Holds {
+pub(in crate::session) struct Holds {
     tickets: HashMap<u64, Ticket>,
     /// Of the hold in effect, unless the session is being closed.
     granted: Option<watch::Sender<bool>>,
     freeze: Freeze,
     /// The call that waits for the state of the shell.
-    pub saving: Option<SaveReply>,
-    pub remount: Remount,
+    saving: Option<SaveReply>,
+    remount: Remount,
 }
 
 #[derive(Default)]
@@ -38,23 +43,24 @@ enum Freeze {
 
 impl Holds {
     /// Reports to the holder that the hold is in effect.
-    pub(super) fn grant(&mut self, grant: watch::Sender<bool>) {
+    pub fn grant(&mut self, grant: watch::Sender<bool>) {
         grant.send_replace(true);
         self.granted = Some(grant);
     }
 
     /// Reports to the holder that the session ends: nothing is frozen any more.
-    pub(super) fn close(&mut self) {
+    pub fn close(&mut self) {
         *self = Self { tickets: std::mem::take(&mut self.tickets), ..Self::default() };
     }
 
     /// Handles the loss of the supervisor, which leaves no program. Those of a pending order are still dying.
-    pub(super) fn disconnect(&mut self) {
+    pub fn disconnect(&mut self) {
         self.freeze = match std::mem::take(&mut self.freeze) {
             Freeze::Due(id, if_idle, reply) | Freeze::Ordered(id, if_idle, reply) => Freeze::Due(id, if_idle, reply),
             Freeze::None | Freeze::Frozen(_) => Freeze::None,
         };
-        self.remount.disconnect();
+        // The session asks for another mount when it starts again.
+        self.remounted(Ok(()));
     }
 
     /// Ends the freeze for a hold. True if the supervisor must thaw.
@@ -73,7 +79,7 @@ impl Holds {
     }
 
     /// Queues a hold, before a request if one is given that is queued in the same step.
-    pub(super) fn queue(&mut self, cx: &mut Context, calls: &mut Calls, new: NewHold, before: Option<u64>) {
+    pub fn queue(&mut self, cx: &mut Context, calls: &mut Calls, new: NewHold, before: Option<u64>) {
         let NewHold { id, grant } = new;
         if grant.is_closed() {
             // It has been released before it arrived.
@@ -85,23 +91,24 @@ impl Holds {
     }
 
     /// Whether this hold is in effect. `held`: the ticket of the one that is.
-    pub(super) fn is_in_effect(&self, held: Option<Ticket>, id: u64) -> bool {
+    pub fn is_in_effect(&self, held: Option<Ticket>, id: u64) -> bool {
         held.is_some() && held == self.tickets.get(&id).copied()
     }
 
-    /// Freezes the programs for the hold in effect, as soon as that is possible.
-    pub(super) fn freeze(&mut self, id: u64, if_idle: bool, reply: FreezeReply) {
-        self.freeze = Freeze::Due(id, if_idle, reply);
+    /// Takes an order for the hold in effect, which is performed as soon as that is possible. `is_held`: it still is in effect.
+    pub fn take(&mut self, cx: &Context, id: u64, order: HoldOrder, is_held: bool) {
+        match order {
+            HoldOrder::Freeze { if_idle, reply } if is_held => self.freeze = Freeze::Due(id, if_idle, reply),
+            HoldOrder::Save(reply) if is_held => self.saving = Some(reply),
+            HoldOrder::Remount { mount, reply } if is_held => self.remount = Remount::Due(id, mount, reply),
+            HoldOrder::Remount { reply, .. } => drop(reply.send(Err(not_remounted(cx, "it is not held")))),
+            // Dropping it refuses it.
+            _ => {}
+        }
     }
 
     /// Orders the supervisor to freeze the programs if that is due. No fork is awaited.
-    pub(super) fn freeze_if_due(
-        &mut self,
-        cx: &mut Context,
-        shell: Shell,
-        supervision: &mut Supervision,
-        files: &Files,
-    ) {
+    pub fn freeze_if_due(&mut self, cx: &mut Context, shell: Shell, supervision: &mut Supervision, files: &Files) {
         // What a dead supervisor left is being killed.
         if !matches!(self.freeze, Freeze::Due(..)) || matches!(shell, Shell::Salvaging(_)) {
             return;
@@ -117,7 +124,7 @@ impl Holds {
     }
 
     /// Handles the supervisor's answer.
-    pub(super) fn frozen(&mut self, answered: u64, outcome: Result<Frozen, Busy>) {
+    pub fn frozen(&mut self, answered: u64, outcome: Result<Frozen, Busy>) {
         match std::mem::take(&mut self.freeze) {
             Freeze::Ordered(id, _, reply) if id == answered => {
                 if outcome.is_ok() {
@@ -131,7 +138,7 @@ impl Holds {
     }
 
     /// Thaws the programs, and lets the session go on. `held`: the ticket of the hold in effect.
-    pub(super) fn release(
+    pub fn release(
         &mut self,
         cx: &mut Context,
         supervision: &Supervision,
@@ -142,7 +149,9 @@ impl Holds {
         if self.thaw(id) {
             supervision.order(cx, &Order::Thaw);
         }
-        self.remount.cancel(id);
+        if matches!(self.remount, Remount::Due(hold, ..) if hold == id) {
+            self.remount = Remount::None;
+        }
         let ticket = self.tickets.remove(&id);
         if ticket.is_some() && ticket == held {
             self.granted = None;

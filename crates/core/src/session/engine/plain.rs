@@ -5,21 +5,23 @@
 //! The shell's state machine is the same. Starting a shell succeeds immediately, a command's bash is the shell while
 //! that command runs, and there is no standby.
 
-use super::actor::Session;
-use super::calls::Call;
-use super::commands::{not_started, read_only};
-use super::engine::{PlainShell, Purpose};
-use super::foreground::{ForegroundCommand, Refused};
-use super::loan::Sent;
-use super::streams::{Streams, null_streams};
-use super::timers::{HELLO, Timer};
+use super::{Plain, PlainShell, Purpose};
 use crate::error::{Code, Error};
-use crate::exec::Command;
+use crate::exec::{Command, ExecRequest};
 use crate::link::Descriptor;
+use crate::session::actor::Session;
+use crate::session::calls::Call;
+use crate::session::context::Context;
+use crate::session::errors::{not_started, read_only};
+use crate::session::foreground::Refused;
+use crate::session::loan::Sent;
+use crate::session::streams::{Streams, null_streams};
+use crate::session::supervision::Supervision;
+use crate::session::timers::{HELLO, Timer};
 use crate::shell::channel::Received;
 use crate::shell::event::{Action, Event};
 use crate::shell::plain_script::{self, Plan};
-use crate::shell::plain_state::{ReadOnly, Report as Dump, Scope, Snapshot};
+use crate::shell::plain_state::{ReadOnly, Report as Dump, Scope, Snapshot, quote};
 use crate::shell::state::Ticket;
 use crate::supervisor::WITHHELD;
 use crate::sys;
@@ -35,9 +37,63 @@ use tokio::time::Instant;
 /// Maximum size of a dump. A larger dump is not read, and the command's changes are lost.
 const LONGEST_DUMP: u64 = 64 << 20;
 
+impl Plain {
+    pub(super) fn has_state(&self) -> bool {
+        self.state.is_some() || self.untried.as_ref().is_some_and(|checkpoint| checkpoint.items.is_some())
+    }
+
+    /// Forgets the running shell: its supervisor is gone, or it belongs to a process now.
+    pub(super) fn leave(&mut self) {
+        self.shell = None;
+    }
+
+    /// Called when the supervisor is dead. True if the shell had read nothing of its script, so that the command has
+    /// not run. Leaves nothing to read, so the command never will.
+    pub fn leave_unread(&mut self) -> bool {
+        self.shell.take().is_some_and(|shell| {
+            sys::replace_contents(&shell.script, b"").is_ok() && sys::position(&shell.script).is_ok_and(|at| at == 0)
+        })
+    }
+
+    /// The script of a command or process, made for the state with these variables.
+    pub fn script(
+        &self,
+        cx: &Context,
+        env: &[(String, Option<String>)],
+        cwd: Option<&Path>,
+        limits: [Option<u64>; 2],
+        make: impl FnOnce(&Plan<'_>) -> Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let state = self.state.as_ref().map(|state| state.with_env(env)).transpose();
+        let state = state.map_err(|refused| read_only(&refused))?;
+        let inherited = cx.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
+        Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.status, limits }))
+    }
+
+    /// Starts the bash of a background process. Returns where its script writes [how it begins](first_letter).
+    pub fn launch(
+        &self,
+        cx: &mut Context,
+        supervision: &Supervision,
+        script: &[u8],
+        streams: Vec<Descriptor>,
+        role: Role,
+    ) -> io::Result<OwnedFd> {
+        let text = sys::memory_file()?;
+        sys::replace_contents(&text, script)?;
+        let (ready, theirs) = sys::pipe()?;
+        sys::set_nonblocking(&ready)?;
+        let arguments = plain_script::process_arguments();
+        let order = Order::Start { role, arguments, first_descriptor: 0, anywhere: self.has_state() };
+        let own = [text, theirs].map(Descriptor::from);
+        supervision.order_with(cx, &order, streams.into_iter().chain(own).collect());
+        Ok(ready)
+    }
+}
+
 impl Session {
     /// Performs an action. Only those that need a shell differ.
-    pub(super) fn perform_plain(&mut self, action: Action) {
+    pub fn perform_plain(&mut self, action: Action) {
         match action {
             Action::SetUp => self.plain_set_up(),
             Action::ForkStandby { .. } => {
@@ -49,7 +105,14 @@ impl Session {
                     self.launch_process(*request);
                 }
             }
-            Action::Run(ticket) => self.plain_run(ticket),
+            Action::Run(ticket) => {
+                let Some(Call::Exec(request, _)) = self.calls.take(ticket) else { return };
+                self.cx.timers.clear(Timer::Idle);
+                match self.plain_send(&request) {
+                    Ok(sent) => self.begin_command(ticket, request, sent),
+                    Err(error) => self.not_sent(ticket, *request, error),
+                }
+            }
             Action::SetEnv(ticket) => self.plain_set_env(ticket),
             // The host has the state.
             Action::LoseState => {}
@@ -57,7 +120,7 @@ impl Session {
             Action::Detach(ticket) => {
                 if self.detach_command(ticket) {
                     // What the command changes does not reach the session.
-                    self.engine.plain.leave();
+                    self.engine.plain().into_iter().for_each(Plain::leave);
                     self.cx.events.push_back(Event::Promoted);
                 }
             }
@@ -65,26 +128,21 @@ impl Session {
         }
     }
 
-    /// Handles a supervisor's report about a shell or the start of a process. Returns other reports.
-    pub(super) fn take_plain_report(&mut self, report: Report) -> Option<Report> {
+    /// Handles a supervisor's report about a shell of the plain engine. Returns other reports.
+    pub fn take_plain_report(&mut self, report: Report) -> Option<Report> {
         match report {
+            other if self.engine.plain().is_none() => return Some(other),
             Report::Started { key: None, identity, group } => {
                 self.shell.started(identity.pid);
                 self.supervision.set_foreground_group(group);
-                self.plain_started();
+                // It is reported before any output.
+                self.announce_command();
+                self.foreground.watch_output(&mut self.cx);
             }
             Report::StartFailed { key: None, step, errno, detail } => self.plain_not_started(step, errno, &detail),
-            Report::Started { key: Some(key), identity, group } => self.plain_process_started(key, identity, group),
-            Report::StartFailed { key: Some(key), step, errno, detail } => {
-                self.plain_process_failed(key, step, errno, &detail);
-            }
             Report::ShellEnded { pid, code, signal } if self.shell.pid() == Some(pid) => {
                 self.shell.ended();
                 self.plain_ended(code, signal);
-            }
-            Report::Detached { key, identity, group, foreground } => {
-                self.supervision.use_foreground_group(self.shell.pid(), foreground);
-                self.detached(key, identity, group);
             }
             other => return Some(other),
         }
@@ -92,9 +150,9 @@ impl Session {
     }
 
     /// Gets the first state from a bash that runs nothing, which also checks that bash exists.
-    pub(super) fn plain_set_up(&mut self) {
+    pub fn plain_set_up(&mut self) {
         self.cx.timers.clear(Timer::Hello);
-        if self.engine.plain.state.is_some() {
+        if self.engine.plain().is_some_and(|plain| plain.state.is_some()) {
             return self.cx.events.push_back(Event::SetUp);
         }
         self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
@@ -102,11 +160,12 @@ impl Session {
             return self.ask_version();
         }
         let withheld = self.cx.config.env.iter().rfind(|(name, _)| name == WITHHELD);
-        let value = withheld.map(|(_, value)| value.to_string_lossy().into_owned());
-        let text = value.map(|value| format!("export {WITHHELD}={}", quoted(&value))).unwrap_or_default();
-        let script = plain_script::command(&Plan::default(), &Command::Text(text.into_bytes()));
-        let started = null_streams()
-            .and_then(|streams| self.start_plain(plain_script::arguments(), &script, streams, Purpose::FirstState));
+        let export = |(_, value): &(OsString, OsString)| {
+            [b"export ", WITHHELD.as_bytes(), b"=", &quote(value.to_string_lossy().as_bytes())].concat()
+        };
+        let command = Command::Text(withheld.map(export).unwrap_or_default());
+        let script = plain_script::command(&Plan::default(), &command);
+        let started = null_streams().and_then(|streams| self.start_plain(&script, streams, Purpose::FirstState));
         if let Err(error) = started {
             self.fail(Error::cannot("set the shell up", &error));
         }
@@ -116,156 +175,109 @@ impl Session {
     /// bash, is too old, or cannot load builtins.
     ///
     /// The supervisor starts the shell, as it starts everything that the session's user may have written.
-    pub(super) fn ask_version(&mut self) {
-        let asked = null_streams()
-            .and_then(|streams| self.start_plain(plain_script::version_arguments(), b"", streams, Purpose::Version));
+    pub fn ask_version(&mut self) {
+        let asked = null_streams().and_then(|streams| self.start_plain(b"", streams, Purpose::Version));
         if let Err(error) = asked {
             self.fail(Error::cannot("ask the shell for its version", &error));
         }
     }
 
-    fn start_plain(
-        &mut self,
-        arguments: Vec<String>,
-        script: &[u8],
-        streams: Vec<Descriptor>,
-        purpose: Purpose,
-    ) -> io::Result<()> {
+    fn start_plain(&mut self, script: &[u8], streams: Vec<Descriptor>, purpose: Purpose) -> io::Result<()> {
         let (text, dump) = (sys::memory_file()?, sys::memory_file()?);
         sys::replace_contents(&text, script)?;
-        let descriptors =
-            streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
+        let own = [text.try_clone()?, dump.try_clone()?].map(Descriptor::from);
+        let arguments = match purpose {
+            Purpose::Version => plain_script::version_arguments(),
+            Purpose::FirstState | Purpose::Command(_) => plain_script::arguments(),
+        };
         let order =
             Order::Start { role: Role::Command, arguments, first_descriptor: 0, anywhere: self.engine.has_state() };
-        self.supervision.order_with(&mut self.cx, &order, descriptors);
-        self.engine.plain.shell = Some(PlainShell { script: text, dump, purpose });
+        self.supervision.order_with(&mut self.cx, &order, streams.into_iter().chain(own).collect());
+        if let Some(plain) = self.engine.plain() {
+            plain.shell = Some(PlainShell { script: text, dump, purpose });
+        }
         Ok(())
     }
 
-    /// Runs a command in a new bash.
-    fn plain_run(&mut self, ticket: Ticket) {
-        let Some(Call::Exec(request, _)) = self.calls.take(ticket) else { return };
-        self.cx.timers.clear(Timer::Idle);
+    /// Starts a new bash for a command.
+    fn plain_send(&mut self, request: &ExecRequest) -> Result<Sent, Error> {
         if request.terminal.is_some() {
             let message = "the session cannot give its command a terminal in plain mode: use startProcess";
-            return self.not_sent(ticket, *request, Error::new(Code::TerminalUnavailable, message));
+            return Err(Error::new(Code::TerminalUnavailable, message));
         }
         let begun = Instant::now();
-        let scope =
-            Scope { names: request.env.iter().map(|(name, _)| name.clone()).collect(), cwd: request.cwd.is_some() };
-        let script = self.plain_script(&request.env, request.cwd.as_deref(), [None, None], |plan| {
-            plain_script::command(plan, &request.command)
-        });
+        let Some(plain) = self.engine.plain() else { return Err(Error::engine_failed()) };
+        let make = |plan: &Plan<'_>| plain_script::command(plan, &request.command);
+        let script = plain.script(&self.cx, &request.env, request.cwd.as_deref(), [None, None], make)?;
         // Jobs of earlier commands stay in their group.
-        let isolated = self.isolate_plain().map_err(not_started);
-        let opened = isolated.and(script).and_then(|script| {
-            let Streams { theirs, output, stdin } =
-                Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
-            self.start_plain(plain_script::arguments(), &script, theirs, Purpose::Command(scope))
-                .map_err(not_started)?;
-            Ok((output, stdin))
-        });
-        let (output, stdin) = match opened {
-            Ok(opened) => opened,
-            Err(error) => return self.not_sent(ticket, *request, error),
-        };
-        let limit = self.calls.end_of_wait(ticket);
-        let sent = Sent::new(self.cx.numbers.command(), begun, output, stdin);
-        let command = ForegroundCommand::new(ticket, request, limit, sent);
-        if let Some(deadline) = command.deadline() {
-            self.cx.timers.set(Timer::Timeout(ticket), deadline);
-        }
-        self.foreground.begin(command);
-    }
-
-    /// Handles the start of a command's bash, which is reported before any output.
-    fn plain_started(&mut self) {
-        self.announce_command();
-        self.watch_output();
-    }
-
-    fn isolate_plain(&mut self) -> io::Result<()> {
-        self.spare_older_roots()?;
-        if self.may_have_strangers() {
+        self.look_up_older().map_err(not_started)?;
+        if self.shares_foreground() {
             self.supervision.ask(&mut self.cx, &Order::Rotate);
         }
-        Ok(())
-    }
-
-    pub(super) fn plain_script(
-        &self,
-        env: &[(String, Option<String>)],
-        cwd: Option<&Path>,
-        limits: [Option<u64>; 2],
-        make: impl FnOnce(&Plan<'_>) -> Vec<u8>,
-    ) -> Result<Vec<u8>, Error> {
-        let state = self.engine.plain.state.as_ref().map(|state| state.with_env(env)).transpose();
-        let state = state.map_err(|refused| read_only(&refused))?;
-        let inherited = self.cx.config.env.iter().filter_map(|(name, _)| name.to_str()).collect();
-        Ok(make(&Plan { state: state.as_ref(), inherited, cwd, status: self.engine.plain.status, limits }))
+        let names = request.env.iter().map(|(name, _)| name.clone()).collect();
+        let scope = Scope { names, cwd: request.cwd.is_some() };
+        let Streams { theirs, output, stdin } =
+            Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
+        self.start_plain(&script, theirs, Purpose::Command(scope)).map_err(not_started)?;
+        Ok(Sent::new(self.cx.numbers.command(), begun, output, stdin))
     }
 
     /// Sets variables in the state, without a process.
     fn plain_set_env(&mut self, ticket: Ticket) {
-        let Some(Call::SetEnv { vars, .. }) = self.calls.get(ticket) else { return };
-        match self.engine.plain.state.as_ref().map(|state| state.with_env(vars)) {
-            Some(Err(ReadOnly(name))) => {
+        let (Some(Call::SetEnv { vars, .. }), Some(plain)) = (self.calls.get(ticket), self.engine.plain()) else {
+            return;
+        };
+        let event = match plain.state.as_ref().map(|state| state.with_env(vars)).transpose() {
+            Err(ReadOnly(name)) => {
                 self.foreground.refuse(Refused { reason: Refusal::ReadOnly, errno: 0, about: name });
-                self.cx.events.push_back(Event::Refused(ticket));
+                Event::Refused(ticket)
             }
-            changed => {
-                self.engine.plain.state = changed.and_then(Result::ok).or(self.engine.plain.state.take());
-                self.cx.events.push_back(Event::Done {
-                    ticket,
-                    status: self.engine.plain.status,
-                    exited: false,
-                    state_kept: false,
-                    forked: false,
-                });
+            Ok(changed) => {
+                plain.state = changed;
+                Event::Done { ticket, status: plain.status, exited: false, state_kept: false, forked: false }
             }
-        }
+        };
+        self.cx.events.push_back(event);
     }
 
     /// Handles the end of a command's shell, or of the first one.
     fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
-        let Some(PlainShell { dump, purpose, .. }) = self.engine.plain.shell.take() else { return };
+        let Some(plain) = self.engine.plain() else { return };
+        let Some(PlainShell { dump, purpose, .. }) = plain.shell.take() else { return };
         let bytes = read_dump(&dump);
         let (scope, is_first) = match purpose {
             Purpose::Version => return self.version_known(String::from_utf8_lossy(&bytes).into_owned()),
             Purpose::FirstState => (Scope::default(), true),
             Purpose::Command(scope) => (scope, false),
         };
-        let status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0);
         if bytes == [plain_script::CANNOT_ENTER] {
             self.foreground.refuse(Refused { reason: Refusal::Cwd, errno: 0, about: String::new() });
             return self.refused_by_shell();
+        }
+        let status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0);
+        if !is_first {
+            plain.status = status;
         }
         let Some(dump) = Dump::parse(&bytes) else {
             if is_first {
                 let message = format!("'{}' does not write its state down", self.cx.config.shell.display());
                 return self.fail(Error::new(Code::SpawnFailed, message));
             }
-            if self.foreground.command().is_some() {
-                self.engine.plain.status = status;
-            }
             self.foreground.shell_ended(code, signal);
             return self.end_command(Event::ShellDied { unread: false }, true, true);
         };
-        let exited = dump.exited;
-        let reason = "the new bash refuses it";
-        let lost =
-            dump.lost.iter().map(|(kind, name)| Lost { kind: kind.clone(), name: name.clone(), reason: reason.into() });
-        self.engine.recovery.lose(lost);
+        let (exited, lost) = (dump.exited, dump.lost.clone());
         if !dump.unparsed {
-            let state = Snapshot::after(dump, self.engine.plain.state.as_ref(), &scope);
+            let state = Snapshot::after(dump, plain.state.as_ref(), &scope);
             self.cx.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
-            self.engine.plain.state = Some(state);
+            plain.state = Some(state);
         }
+        let lost = lost.into_iter().map(|(kind, name)| Lost { kind, name, reason: "the new bash refuses it".into() });
+        self.engine.lose(lost);
         if is_first {
             self.cx.timers.clear(Timer::Hello);
             return self.cx.events.push_back(Event::SetUp);
         }
-        self.engine.plain.status = status;
         if let Some(ticket) = self.take_owed() {
             let end = Event::Done { ticket, status, exited, state_kept: false, forked: true };
             self.end_command(end, true, true);
@@ -274,10 +286,10 @@ impl Session {
 
     /// Handles a failed start of a command's bash. The session continues.
     fn plain_not_started(&mut self, step: StartStep, errno: i32, detail: &str) {
-        self.engine.plain.shell = None;
+        self.engine.plain().into_iter().for_each(Plain::leave);
         let ticket = self.foreground.command().map(|command| command.ticket());
         let Some(command) = ticket.and_then(|ticket| self.foreground.take(ticket)) else {
-            return self.start_failed(step, errno, detail);
+            return self.fail(self.start_error(step, errno, detail));
         };
         let ticket = command.ticket();
         self.clear_command_timers(ticket);
@@ -285,18 +297,14 @@ impl Session {
     }
 }
 
-pub(super) fn quoted(text: &str) -> String {
-    String::from_utf8_lossy(&crate::shell::plain_state::quote(text.as_bytes())).into_owned()
-}
-
 /// Reads a dump. Empty if it is too long or unreadable.
-pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
+fn read_dump(dump: &OwnedFd) -> Vec<u8> {
     let length = sys::length(dump).unwrap_or(u64::MAX);
     if length > LONGEST_DUMP { Vec::new() } else { sys::contents(dump).unwrap_or_default() }
 }
 
 /// The report of a starting process, in the builtin's format.
-pub(super) async fn first_letter(ready: OwnedFd) -> Received {
+pub(in crate::session) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {
         let _ = sys::read_next(&ready, &mut letter, 1).await;
