@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { startHost } from '../helpers/host.js'
+import { expectGone, startHost } from '../helpers/host.js'
 import { itInEveryMode, modes } from '../helpers/modes.js'
 import { asOrdinaryUser, giveToOrdinaryUser, obstacle } from '../helpers/ordinary-user.js'
 import * as proc from '../helpers/proc.js'
@@ -91,12 +91,17 @@ describe.each([
     return { host, supervisor: Number(/supervisor=(\d+)\./.exec(host.output())?.[1]) }
   }
 
-  /** Kills a program and its supervisor at the same moment: while the program is stopped, it cannot clean up. */
-  async function killBoth({ host, supervisor }: Awaited<ReturnType<typeof withDaemons>>) {
+  /**
+   * Kills a program, its supervisor and the standby, if there is one, at the same moment: while the program is stopped, it
+   * cannot clean up.
+   */
+  async function killAll({ host, supervisor }: Awaited<ReturnType<typeof withDaemons>>) {
     proc.signal(host.pid, 'SIGSTOP')
     await proc.untilStopped(host.pid)
-    proc.kill(supervisor)
-    proc.kill(host.pid)
+    // The supervisor stops first, and the shell has no other standby then.
+    proc.signal(supervisor, 'SIGSTOP')
+    await proc.untilStopped(supervisor)
+    for (const pid of [...named(supervisor, 'nacre-standby'), supervisor, host.pid]) proc.kill(pid)
     await host.ended()
   }
 
@@ -132,7 +137,7 @@ describe.each([
         const leaves = cgroup === 'v2' && leave !== ''
         if (leaves) await proc.untilRuns(nap)
         await holds(() => readdirSync(stateDir).some((name) => /^program-\w+$/.test(name)))
-        await killBoth({ host, supervisor: Number(supervisor) })
+        await killAll({ host, supervisor: Number(supervisor) })
         const left = proc.ownGroups(host.pid)
         expect(left.length > 0).toBe(cgroup === 'v2')
         // It does not know that the program is dead.
@@ -141,6 +146,44 @@ describe.each([
         await run(stateDir)
         expect([left.filter((group) => existsSync(group)), proc.runs(nap)]).toEqual([[], false])
       }
+    },
+  )
+
+  it.skipIf(!isTested).each([{}, { isolation: { processes: 'own' } }])(
+    'what is in a control group ends with a program and its supervisor, and no group is left, with %j',
+    async (options) => {
+      const nap = proc.uniqueSleep()
+      const host = startHost(
+        `
+          const sandbox = new Sandbox(${JSON.stringify({ cwd: directory(), stateDir: directory(), ...options })})
+          setInterval(() => {}, 1000)
+          const main = async () => {
+            const { cgroup, engine } = await sandbox.capabilities()
+            if (cgroup !== 'v2' || engine !== 'builtin') return print('nothing to test.')
+            await sandbox.exec('setsid -f ${nap} > /dev/null 2>&1; ulimit -x 1000; env -i ${nap} > /dev/null 2>&1 &')
+            print('started.')
+          }
+          main().catch((error) => print(error.code + '.'))
+        `,
+        wrapper,
+        env,
+      )
+      await host.printed('.\n')
+      if (!host.output().startsWith('started'))
+        return expect(host.output()).toMatch(/^(nothing|ISOLATION_UNSUPPORTED)/)
+      await proc.untilRuns(nap, 2)
+      const [supervisor = 0] = named(host.pid, 'nacre-supervisor')
+      await holds(() => named(supervisor, 'nacre-standby').length > 0)
+      const left = proc.ownGroups(host.pid)
+      expect(left).toHaveLength(1)
+      proc.signal(host.pid, 'SIGSTOP')
+      await proc.untilStopped(host.pid)
+      proc.kill(supervisor)
+      proc.kill(host.pid)
+      await host.ended()
+      await holds(() => !left.some((group) => existsSync(group)))
+      await untilGone(nap)
+      await expectGone(host.tag)
     },
   )
 
@@ -159,7 +202,7 @@ describe.each([
       const [stateDir, another] = [directory(), directory()]
       const [nap, other, mine] = [proc.uniqueSleep(), proc.uniqueSleep(), proc.uniqueSleep()]
       const living = await withDaemons(another, other)
-      await killBoth(await withDaemons(stateDir, nap))
+      await killAll(await withDaemons(stateDir, nap))
       await proc.untilRuns(nap, DAEMONS)
       // Limits that are no mark of the dead program are left alone.
       const mark = markOf(nap)
@@ -176,7 +219,7 @@ describe.each([
       const beside = start(another, `await sandbox.exec('true'); await sandbox.destroy(); print('ended')`)
       expect(await beside.ended()).toBe(0)
       await proc.untilRuns(other, DAEMONS)
-      await killBoth(living)
+      await killAll(living)
       const last = start(another, `await sandbox.exec('true'); await sandbox.destroy(); print('ended')`)
       expect(await last.ended()).toBe(0)
       await untilGone(other)
@@ -224,6 +267,10 @@ it('where the hard limit is smaller than a mark, sessions work without one', asy
   expect(await host.ended()).toBe(0)
   expect(host.output()).toContain('limit=1000\n')
 })
+
+/** The children of a process with this name. */
+const named = (parent: number, name: string) =>
+  proc.children(parent).filter((pid) => proc.commandLine(pid) === name)
 
 /** The mark of a process that runs. */
 function markOf(words: string): bigint {

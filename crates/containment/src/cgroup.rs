@@ -164,6 +164,14 @@ impl Group {
         }
     }
 
+    /// Kills what is in this group and below, and removes the groups, unless that takes longer than half a second.
+    pub fn end(&self) {
+        let give_up = Instant::now() + EMPTYING;
+        while self.kill().and_then(|()| self.remove()).is_err() && self.path.exists() && Instant::now() < give_up {
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Removes this group and the groups below it. Fails with `EBUSY` while a process is left in any of them.
     pub fn remove(&self) -> io::Result<()> {
         self.inner().unwrap_or_default().iter().try_for_each(Self::remove)?;
@@ -332,10 +340,8 @@ pub fn end_leftovers(is_ended: impl Fn(&str) -> bool) {
     let own = own_directory();
     for directory in own.iter().flat_map(|own| [Some(&**own), above(own)]).flatten() {
         for (_, group) in own_groups(directory).filter(|(name, _)| name.split('-').any(&is_ended)) {
-            let give_up = Instant::now() + EMPTYING;
-            let end = || group.hold().ok().flatten().and_then(|_lock| group.kill().and_then(|()| group.remove()).ok());
-            while end().is_none() && group.path().exists() && Instant::now() < give_up {
-                std::thread::sleep(LOOK);
+            if let Ok(Some(_lock)) = group.hold() {
+                group.end();
             }
         }
     }

@@ -1,8 +1,8 @@
 //! The record of this program in a state directory: its name in the marks of its processes.
 //!
-//! If the program and a supervisor are killed at the same moment, no process is left to clean up. The next program with the
-//! same directory finds the record, kills what has its name, and removes its control groups. The record is a file that is
-//! locked as long as its program lives (flock(2)), so no pid is compared, which could be reused or belong to another pid
+//! If the program and a supervisor are killed at the same moment, often nothing is left to clean up. The next program with
+//! the same directory finds the record, kills what has its name, and removes its control groups. The record is a file that
+//! is locked as long as its program lives (flock(2)), so no pid is compared, which could be reused or belong to another pid
 //! namespace.
 //!
 //! The race: another program finds a record before it is locked. So the file gets its name afterwards.

@@ -13,7 +13,7 @@ use nacre_containment::fork::fork;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// See the module.
 pub struct Confined {
@@ -43,7 +43,7 @@ impl Confined {
         confinement: Confinement,
         owner: Option<(u32, u32)>,
         fork_key: Option<u64>,
-        group: Option<i32>,
+        group: Option<BorrowedFd<'_>>,
         guards: &[i32],
         workspace: Option<&OwnedFd>,
     ) -> io::Result<Self> {

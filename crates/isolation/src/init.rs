@@ -1,11 +1,14 @@
 //! The init process of a pid namespace: reaps orphans, and ends the namespace once nothing guards it.
 
+use nacre_containment::cgroup::Group;
 use nacre_protocol::socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The processes that guard the namespace, opened before entering it: inside, they have no pids.
 pub struct Guards {
@@ -25,8 +28,8 @@ impl Guards {
 /// Runs until all guards are dead: each of them saves what it needs and then kills this process. Also exits when no
 /// process is left, after a message on `control`: nothing enters the namespace any more. The end of the other side is no
 /// such message: after the death of a supervisor, the host still saves the state of the session. The exit of an init kills
-/// every process of its namespace. Never returns.
-pub fn run(mut guards: Guards, control: OwnedFd) -> ! {
+/// every process of its namespace. `group`: its own control group, in that of the session. Never returns.
+pub fn run(mut guards: Guards, control: OwnedFd, group: Option<OwnedFd>) -> ! {
     let mut control = Some(control);
     let mut is_closed = false;
     // Without a handler, signals of programs have no effect on init; this is for signals from outside.
@@ -40,7 +43,12 @@ pub fn run(mut guards: Guards, control: OwnedFd) -> ! {
     };
     loop {
         let is_childless = reap();
-        if guards.pidfds.is_empty() || (is_closed && is_childless) {
+        if guards.pidfds.is_empty() {
+            // A guard that dies last has removed them.
+            let _ = group.as_ref().map(remove_groups);
+            std::process::exit(0);
+        }
+        if is_closed && is_childless {
             std::process::exit(0);
         }
         let watched = guards.pidfds.iter().chain(&control).map(AsFd::as_fd).chain([children.as_fd()]);
@@ -54,6 +62,21 @@ pub fn run(mut guards: Guards, control: OwnedFd) -> ! {
         }
         while let Ok(Some(_)) = children.read_signal() {}
     }
+}
+
+/// Removes the control groups of a session whose host and supervisor were killed at the same moment: this process is all that
+/// is left of nacre. It leaves them first. They are outside of its view.
+fn remove_groups(own: &OwnedFd) -> io::Result<()> {
+    let at = PathBuf::from(format!("/proc/self/fd/{}", own.as_raw_fd()));
+    let path = fs::read_link(&at)?;
+    let session = path.parent().and_then(Path::file_name).filter(|name| name.as_encoded_bytes().starts_with(b"nacre-"));
+    let Some(session) = session else { return Err(io::ErrorKind::NotFound.into()) };
+    let above = at.join("../..");
+    // A group that hands limits down, as to the sessions of a sandbox, takes no processes.
+    let leave = |group: PathBuf| fs::write(group.join("cgroup.procs"), "0");
+    leave(above.clone()).or_else(|_| leave(above.join("..")))?;
+    Group::at(above.join(session)).end();
+    Ok(())
 }
 
 /// Reaps every ended child. True if no child is left.

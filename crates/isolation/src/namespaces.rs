@@ -14,7 +14,7 @@ use nix::poll::PollFlags;
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,7 @@ fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
 /// the ordinary reaping collects it, since it may not die at once.
 pub fn create(
     confinement: &Confinement,
-    group: Option<i32>,
+    group: Option<BorrowedFd<'_>>,
     guards: &[i32],
     workspace: Option<&OwnedFd>,
 ) -> io::Result<Option<Handles>> {
@@ -68,10 +68,11 @@ pub fn create(
     let guards = Guards::watch(guards);
     let kinds = kinds(wanted);
     let flags = kinds.iter().fold(0, |flags, (_, flag)| flags | flag);
-    let (child, _) = fork(flags, group)?;
+    let (child, _) = fork(flags, group.map(|group| group.as_raw_fd()))?;
     if child == 0 {
         drop(ours);
-        let keep: Vec<i32> = [&theirs].into_iter().chain(workspace).map(AsRawFd::as_raw_fd).collect();
+        let group = group.and_then(|group| group.try_clone_to_owned().ok());
+        let keep: Vec<i32> = [&theirs].into_iter().chain(&group).chain(workspace).map(AsRawFd::as_raw_fd).collect();
         close_others(&keep, &guards);
         let made = set_up(confinement, &theirs, workspace);
         let (message, sockets) = match made {
@@ -85,8 +86,9 @@ pub fn create(
         if sent.is_ok() && message.is_empty() && wanted.processes && kept.is_ok_and(|length| length > 0) {
             drop(sockets);
             // The workspace's mount, too, which it would keep alive.
-            close_others(&[theirs.as_raw_fd()], &guards);
-            init::run(guards, theirs);
+            let keep: Vec<i32> = [&theirs].into_iter().chain(&group).map(AsRawFd::as_raw_fd).collect();
+            close_others(&keep, &guards);
+            init::run(guards, theirs, group);
         }
         std::process::exit(0);
     }

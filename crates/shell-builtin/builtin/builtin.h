@@ -282,6 +282,14 @@ int take_standby_name(void);
 /* Has no effect if the process does not have that name. */
 void give_up_standby_name(void);
 
+/* ---- burial.c ---- */
+
+/* To be called in a standby, with the descriptor of its control group or -1. */
+void note_group(int fd);
+
+/* To be called in a standby when its channel has ended. */
+void bury_session(void);
+
 /* ---- fork.c, warm.c, checkpoint.c ---- */
 
 void fork_request(struct message *message);

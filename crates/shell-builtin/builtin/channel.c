@@ -102,6 +102,7 @@ void send_reply_bytes(struct reply *reply, const char *text, size_t length) {
 /* The host has died. A supervisor that a command has stopped is resumed, so that it can notice too. */
 static void end_of_channel(void) {
   if (!is_background) kill(getppid(), SIGCONT);
+  if (is_standby) bury_session();
   _exit(0);
 }
 

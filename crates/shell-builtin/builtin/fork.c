@@ -122,6 +122,7 @@ static struct passed passed_descriptors(const struct message *message) {
  * signals are blocked. */
 static void begin_child(const struct passed *passed, uint32_t flags) {
   drop_pending_signals();
+  if (flags & STANDBY) note_group(passed->group);
   if (passed->group >= 0) close(passed->group);
   close_channel();
   if (flags & CHECKPOINT) {

@@ -15,7 +15,7 @@ use nacre_protocol::standing::RunAs;
 use nacre_protocol::supervisor::{Report, StartStep};
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// Maximum bytes of a confinement. The host keeps the number and length of paths below it.
@@ -201,7 +201,7 @@ impl Active {
         // namespaces.
         nix::sys::prctl::set_dumpable(true)?;
         let owner = user.map(|user| (user.uid, user.gid));
-        let group = directory.as_ref().map(AsRawFd::as_raw_fd);
+        let group = directory.as_ref().map(AsFd::as_fd);
         let made = Confined::new(wanted.clone(), owner, Some(*fork_key), group, &guards, workspace);
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
