@@ -1,11 +1,11 @@
 /** What recordings and replies hide. */
-import { KNOWN_SECRETS, Redactor } from 'nacre/internal'
+import { redaction } from 'nacre/internal'
 import { describe, expect, it } from 'vitest'
 
 const key = (content: string) => `-----BEGIN RSA PRIVATE KEY-----\n${content}\n-----END RSA PRIVATE KEY-----`
 
 describe('a redactor', () => {
-  const redactor = new Redactor(['topsecret', ...KNOWN_SECRETS])
+  const redactor = new redaction.Redactor(['topsecret', ...redaction.KNOWN_SECRETS])
 
   it('hides values, tokens and keys of several lines', () => {
     const jwt = `eyJ${'a'.repeat(20)}.eyJ${'b'.repeat(20)}.${'c'.repeat(20)}`
@@ -27,7 +27,7 @@ describe('a redactor', () => {
     expect(redactor.uncertainEnd(`text ${key('open').slice(0, 40)}\nmore\n`)).toBe(46)
     expect(redactor.uncertainEnd(`text ${key('closed')}\n`)).toBe(0)
     expect(redactor.uncertainEnd('x'.repeat(20_000))).toBe(8192)
-    expect(new Redactor(['two words']).uncertainEnd('text two w')).toBe(5)
+    expect(new redaction.Redactor(['two words']).uncertainEnd('text two w')).toBe(5)
   })
 
   it('takes no more time for many beginnings', () => {

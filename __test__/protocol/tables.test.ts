@@ -2,8 +2,8 @@
 
 import { createServer } from '@nacre/server'
 import { Sandbox } from 'nacre'
-import { decodeOptions, encodeOptions, milliseconds, readOptions } from 'nacre/internal'
-import { sendable, tables } from 'nacre/internal/server'
+import { decodeOptions, encodeOptions, kinds } from 'nacre/internal'
+import { protocol, tables } from 'nacre/internal/server'
 import { describe, expect, it } from 'vitest'
 import { calls } from '../../dist/protocol/calls.js'
 import { readJson, shape } from '../../packages/server/lib/request-json.js'
@@ -26,7 +26,7 @@ it.each(calls.filter(({ route }) => route !== undefined))(
     const body = paths[route]?.post?.requestBody.content['application/json']?.schema
     // A service has its health check inside.
     const schemas = [body, ...(body?.properties?.healthCheck?.anyOf ?? [])]
-    for (const [name, { json }] of sendable(table)) {
+    for (const [name, { json }] of protocol.sendable(table)) {
       if (name === 'command') continue
       const property = schemas.map((schema) => schema?.properties?.[name]).find((found) => found)
       expect(property, name).toBeDefined()
@@ -38,9 +38,9 @@ it.each(calls.filter(({ route }) => route !== undefined))(
 )
 
 it('an option that is added to a table is read, sent and taken', () => {
-  const table = { ...tables.execOptions, patience: { ...milliseconds, default: 70 } }
-  expect(readOptions(table, { patience: 7.5 }, 'exec')).toEqual({ patience: 8 })
-  expect(() => readOptions(table, { patience: -1 }, 'exec')).toThrow(
+  const table = { ...tables.execOptions, patience: { ...kinds.milliseconds, default: 70 } }
+  expect(kinds.readOptions(table, { patience: 7.5 }, 'exec')).toEqual({ patience: 8 })
+  expect(() => kinds.readOptions(table, { patience: -1 }, 'exec')).toThrow(
     'patience must be a number of milliseconds from 0 to 2147483647, not -1',
   )
   expect(encodeOptions(table, { patience: 8 })).toEqual({ patience: 8 })

@@ -34,9 +34,10 @@ export async function serverTexts(root) {
     return `  [tables.${name}, ${JSON.stringify(Object.fromEntries(texts))}],\n`
   })
   const code = `/** Made by the build from the comments in lib/calls. */
-import { type OptionTable, tables } from 'nacre/internal/server'
+import type { kinds } from 'nacre/internal'
+import { tables } from 'nacre/internal/server'
 
-export const texts = new Map<OptionTable, Record<string, string>>([
+export const texts = new Map<kinds.OptionTable, Record<string, string>>([
 ${maps.join('')}])
 `
   writeFileSync(file, code)

@@ -2,7 +2,8 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FileInfo, Files } from 'nacre'
-import { DEFAULT_SESSION, planFileList } from 'nacre/internal/server'
+import { plans } from 'nacre/internal'
+
 import { RpcError } from './failure.js'
 import type { Hosted } from './hosted.js'
 
@@ -53,8 +54,8 @@ export async function describeAll(
   depth: number,
   describeOne: (hosted: Hosted, file: string, known: FileInfo) => Promise<Entry> = describe,
 ): Promise<Entry[]> {
-  const files = hosted.backend.files(DEFAULT_SESSION)
-  const plan = planFileList(directory, { recursive: true, maxDepth: depth })
+  const files = hosted.backend.files(plans.DEFAULT_SESSION)
+  const plan = plans.planFileList(directory, { recursive: true, maxDepth: depth })
   const found = await files.list(plan.path, plan.depth, MOST_ENTRIES)
   const entries: Entry[] = []
   for (let at = 0; at < found.length; at += BATCH) {

@@ -1,6 +1,6 @@
 /** Requests and replies of JSON. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { clearTimeout, MAX_MILLISECONDS, setTimeout } from 'nacre/internal'
+import { clock, kinds } from 'nacre/internal'
 import { HttpError } from './failure.js'
 
 /** An object of JSON whose members are not checked yet. */
@@ -14,7 +14,7 @@ export interface Exchange {
 
 /** Milliseconds after which a refused request ends whose body has not arrived. */
 const REFUSED_BODY_TIME = 5_000
-const MOST_SECONDS = Math.floor(MAX_MILLISECONDS / 1000)
+const MOST_SECONDS = Math.floor(kinds.MAX_MILLISECONDS / 1000)
 /** Of a request. Most of them are kept in memory for long. */
 export const MOST_BODY_BYTES = 1024 * 1024
 /** Of a request with code, input or many paths, which is not kept. */
@@ -92,10 +92,12 @@ export function refuse(
 ): void {
   if (response.headersSent) return void response.destroy()
   sendJson(response, status, body)
-  const timer = setTimeout(() => {
-    if (!request.complete) request.socket.destroy()
-  }, REFUSED_BODY_TIME).unref()
-  request.once('close', () => clearTimeout(timer)).resume()
+  const timer = clock
+    .setTimeout(() => {
+      if (!request.complete) request.socket.destroy()
+    }, REFUSED_BODY_TIME)
+    .unref()
+  request.once('close', () => clock.clearTimeout(timer)).resume()
 }
 
 /** Writes a piece of a reply. Resolves when there is room for more, or the client has left. */

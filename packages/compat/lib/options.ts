@@ -1,35 +1,35 @@
 /** The options of `serveE2b` and `serveDaytona`. */
-import { type Call, count, logger, oneOf, readWithDefaults, table } from 'nacre/internal'
-import { directoryText } from 'nacre/internal/server'
+import { type Call, kinds } from 'nacre/internal'
+
 import type { DaytonaOptions, E2bOptions } from './public.js'
 
 export const ISOLATIONS = ['workspace', 'workspace+network', 'none'] as const
 
 const shared = {
-  root: directoryText,
-  isolation: { ...oneOf(ISOLATIONS), default: 'workspace+network' },
-  maxSandboxes: { ...count(1, 10_000), default: 20 },
-  logger,
+  root: kinds.directoryText,
+  isolation: { ...kinds.oneOf(ISOLATIONS), default: 'workspace+network' },
+  maxSandboxes: { ...kinds.count(1, 10_000), default: 20 },
+  logger: kinds.logger,
 } as const
 
-export const e2bOptions = table<E2bOptions>()({
-  port: { ...count(0, 65_535), default: 49_983 },
+export const e2bOptions = kinds.table<E2bOptions>()({
+  port: { ...kinds.count(0, 65_535), default: 49_983 },
   ...shared,
 })
 
-export const daytonaOptions = table<DaytonaOptions>()({
-  port: { ...count(0, 65_535), default: 3986 },
+export const daytonaOptions = kinds.table<DaytonaOptions>()({
+  port: { ...kinds.count(0, 65_535), default: 3986 },
   ...shared,
 })
 
 /** Checks the options. Throws OptionError. */
 export function planE2b(options: unknown) {
-  return readWithDefaults(e2bOptions, options, 'serveE2b')
+  return kinds.readWithDefaults(e2bOptions, options, 'serveE2b')
 }
 
 /** The same for Daytona. */
 export function planDaytona(options: unknown) {
-  return readWithDefaults(daytonaOptions, options, 'serveDaytona')
+  return kinds.readWithDefaults(daytonaOptions, options, 'serveDaytona')
 }
 
 export type Plan = ReturnType<typeof planE2b>

@@ -2,7 +2,7 @@
 import type http from 'node:http'
 import type { Duplex } from 'node:stream'
 import { isCode } from 'nacre/internal'
-import { endToEnd, NoReply, type Onward, passRequest, passUpgrade } from 'nacre/internal/server'
+import { passHttp } from 'nacre/internal/server'
 import { HttpError } from './failure.js'
 import type { Hosted } from './hosted.js'
 import { type Exchange, refuse } from './http.js'
@@ -12,11 +12,11 @@ export async function previewRequest(exchange: Exchange, hosted: Hosted, port: n
   const fail = (message: string) =>
     refuse(exchange, 502, { sandboxId: hosted.record.id, message, port, code: 502 })
   try {
-    await passRequest(request, response, await onwardTo(hosted, port, request))
+    await passHttp.passRequest(request, response, await onwardTo(hosted, port, request))
   } catch (error) {
     if (isCode(error, 'PORT_CLOSED'))
       fail(`The sandbox is running but nothing listens on port ${port}: the port is not open`)
-    else if (error instanceof NoReply) fail(`The program on port ${port} ${error.message}`)
+    else if (error instanceof passHttp.NoReply) fail(`The program on port ${port} ${error.message}`)
     else throw error
   }
 }
@@ -32,17 +32,22 @@ export async function previewUpgrade(
   if (Number(length) > 0 || coding !== undefined)
     throw new HttpError(400, 'a request for another protocol has no body here')
   try {
-    await passUpgrade(request, socket, head, await onwardTo(hosted, port, request))
+    await passHttp.passUpgrade(request, socket, head, await onwardTo(hosted, port, request))
   } catch (error) {
     if (isCode(error, 'PORT_CLOSED')) throw new HttpError(502, `nothing listens on port ${port}`)
-    if (error instanceof NoReply) throw new HttpError(502, `the program on port ${port} ${error.message}`)
+    if (error instanceof passHttp.NoReply)
+      throw new HttpError(502, `the program on port ${port} ${error.message}`)
     throw error
   }
 }
 
-async function onwardTo(hosted: Hosted, port: number, request: http.IncomingMessage): Promise<Onward> {
+async function onwardTo(
+  hosted: Hosted,
+  port: number,
+  request: http.IncomingMessage,
+): Promise<passHttp.Onward> {
   const { host = '' } = request.headers
-  const others = endToEnd(request).filter(([name]) => name !== 'host')
+  const others = passHttp.endToEnd(request).filter(([name]) => name !== 'host')
   return {
     connection: await hosted.backend.connectPort(undefined, port),
     path: request.url ?? '/',
@@ -55,7 +60,7 @@ async function onwardTo(hosted: Hosted, port: number, request: http.IncomingMess
   }
 }
 
-type Header = Onward['headers'][number]
+type Header = passHttp.Onward['headers'][number]
 
 /** The page that sends the request, at the address of the preview. */
 const OF_PAGE = new Set(['origin', 'referer'])

@@ -2,7 +2,7 @@
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'nacre'
-import { clearTimeout, MAX_MILLISECONDS, report, setTimeout } from 'nacre/internal'
+import { clock, kinds, report } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { Hosted, type Place, type SandboxRecord } from './hosted.js'
 import { parse } from './http.js'
@@ -38,8 +38,8 @@ export interface Clock {
 const CLOCK: Clock = {
   now: Date.now,
   after(milliseconds, call) {
-    const timer = setTimeout(call, milliseconds).unref()
-    return () => clearTimeout(timer)
+    const timer = clock.setTimeout(call, milliseconds).unref()
+    return () => clock.clearTimeout(timer)
   },
 }
 
@@ -118,7 +118,7 @@ export class Registry<R extends SandboxRecord> {
     const now = this.#clock.now()
     const due = this.#options.due(hosted, now)
     if (due === undefined) return
-    const wait = Math.min(Math.max(due.at - now, 0), MAX_MILLISECONDS)
+    const wait = Math.min(Math.max(due.at - now, 0), kinds.MAX_MILLISECONDS)
     const cancel = this.#clock.after(wait, () => {
       this.#change(hosted, () => this.#endIfDue(hosted)).catch((error) =>
         this.#warn(`sandbox ${id} cannot be ended`, error),

@@ -4,7 +4,7 @@ import os from 'node:os'
 import type { Duplex } from 'node:stream'
 import { endAfterReplies, type ListenerEnd, listen, replay, wantsWebSocket } from '@nacre/server/internal'
 import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
-import { engineError, isCode, report, SECRETS } from 'nacre/internal'
+import { engineError, isCode, kinds, report } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { checkCaller, type Preview, previewOf } from './guard.js'
 import type { Hosted, Place, SandboxRecord } from './hosted.js'
@@ -117,7 +117,9 @@ async function placeOf<R extends SandboxRecord>(
 ): Promise<Place<R>> {
   const isMounted = isolation !== 'none' && (await canMount())
   // Without mounts, nothing can be hidden below the sandbox's own home, which only its programs write.
-  const secrets = isMounted ? SECRETS : SECRETS.map((secret) => secret.replace(/^~/, os.homedir()))
+  const secrets = isMounted
+    ? kinds.SECRETS
+    : kinds.SECRETS.map((secret) => secret.replace(/^~/, os.homedir()))
   return {
     sandboxes: root.sandboxes,
     records: root.records,

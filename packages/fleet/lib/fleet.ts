@@ -1,14 +1,5 @@
 /** `SandboxFleet`: checks arguments, then calls Kubernetes. */
-import {
-  AbortError,
-  OptionError,
-  type OptionValues,
-  readArgument,
-  readOptions,
-  readWithDefaults,
-  SandboxError,
-  withDefaults,
-} from 'nacre/internal'
+import { AbortError, kinds, OptionError, SandboxError } from 'nacre/internal'
 import type { FleetPlan } from './backend.js'
 import { sandboxId } from './kinds.js'
 import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
@@ -30,14 +21,14 @@ export class SandboxFleet implements PublicSandboxFleet {
   #closed: Promise<void> | undefined
 
   constructor(options: FleetOptions) {
-    const { kubernetes, ...plan } = readWithDefaults(fleetOptions, options, 'SandboxFleet')
+    const { kubernetes, ...plan } = kinds.readWithDefaults(fleetOptions, options, 'SandboxFleet')
     if (kubernetes === undefined) throw new OptionError('INVALID_OPTION', 'SandboxFleet needs kubernetes')
     this.#plan = plan
     this.#engine = new KubernetesEngine(planKubernetes(kubernetes), this.#plan)
   }
 
   async create(options?: FleetCreateOptions): Promise<FleetSandbox> {
-    const values = readOptions(fleetCreateOptions, options, 'create')
+    const values = kinds.readOptions(fleetCreateOptions, options, 'create')
     return this.#call(values.signal, (signal) =>
       this.#engine.create({
         id: values.id,
@@ -50,19 +41,19 @@ export class SandboxFleet implements PublicSandboxFleet {
   }
 
   async get(id: string, options?: FleetCallOptions): Promise<FleetSandbox | null> {
-    const { signal } = readOptions(fleetCallOptions, options, 'get')
-    const checked = readArgument(sandboxId.read, id, 'id')
+    const { signal } = kinds.readOptions(fleetCallOptions, options, 'get')
+    const checked = kinds.readArgument(sandboxId.read, id, 'id')
     return this.#call(signal, (stop) => this.#engine.get(checked, stop))
   }
 
   async list(options?: FleetCallOptions): Promise<FleetSandbox[]> {
-    const { signal } = readOptions(fleetCallOptions, options, 'list')
+    const { signal } = kinds.readOptions(fleetCallOptions, options, 'list')
     return this.#call(signal, (stop) => this.#engine.list(stop))
   }
 
   async delete(id: string, options?: FleetCallOptions): Promise<void> {
-    const { signal } = readOptions(fleetCallOptions, options, 'delete')
-    const checked = readArgument(sandboxId.read, id, 'id')
+    const { signal } = kinds.readOptions(fleetCallOptions, options, 'delete')
+    const checked = kinds.readArgument(sandboxId.read, id, 'id')
     this.#check()
     // The end of the fleet waits for it.
     await this.#track(this.#engine.delete(checked, signal))
@@ -113,11 +104,11 @@ function closed(): SandboxError {
 }
 
 function planKubernetes(
-  values: NonNullable<OptionValues<typeof fleetOptions>['kubernetes']>,
+  values: NonNullable<kinds.OptionValues<typeof fleetOptions>['kubernetes']>,
 ): KubernetesPlan {
   const { warmPool, router } = values
   return {
-    ...withDefaults(fleetKubernetesOptions, values),
+    ...kinds.withDefaults(fleetKubernetesOptions, values),
     warmPool,
     router: router && { url: router.url, headers: router.headers ?? {} },
   }

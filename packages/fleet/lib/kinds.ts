@@ -1,5 +1,5 @@
 /** Kinds of values of Kubernetes. */
-import { type Kind, OptionError, pattern, quote, readEntries, withMethods } from 'nacre/internal'
+import { kinds, OptionError } from 'nacre/internal'
 import type { KubeConfigLike } from './public.js'
 
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
@@ -11,23 +11,26 @@ const DNS_LABEL_RULE = 'must be 1 to 63 characters of a-z 0-9 -, without - at it
 const DNS_LABEL_BOUNDS = 'a DNS label of at most 63 characters'
 
 /** The name of an object or a namespace. */
-export const dnsLabel = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS })
+export const dnsLabel = kinds.pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS })
 
 /** The id of a sandbox. */
-export const sandboxId = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS, code: 'INVALID_ID' })
+export const sandboxId = kinds.pattern(DNS_LABEL, DNS_LABEL_RULE, {
+  bounds: DNS_LABEL_BOUNDS,
+  code: 'INVALID_ID',
+})
 
-const labelValue = pattern(LABEL_VALUE, 'must be at most 63 characters of A-Z a-z 0-9 . _ -')
+const labelValue = kinds.pattern(LABEL_VALUE, 'must be at most 63 characters of A-Z a-z 0-9 . _ -')
 
 /** Labels in the syntax of Kubernetes. */
-export const labels: Kind<Readonly<Record<string, string>>, Record<string, string>> = {
+export const labels: kinds.Kind<Readonly<Record<string, string>>, Record<string, string>> = {
   read(value, name) {
     const checked: Record<string, string> = {}
-    for (const [key, text] of readEntries(value, name)) {
+    for (const [key, text] of kinds.readEntries(value, name)) {
       const [last = '', ...domain] = key.split('/').reverse()
       if (!LABEL_NAME.test(last) || domain.length > 1 || !domain.every((part) => DNS_NAME.test(part)))
         throw new OptionError(
           'INVALID_OPTION',
-          `${name} must have names of Kubernetes labels, not ${quote(key)}`,
+          `${name} must have names of Kubernetes labels, not ${kinds.quote(key)}`,
         )
       checked[key] = labelValue.read(text, `${name}.${key}`)
     }
@@ -36,7 +39,7 @@ export const labels: Kind<Readonly<Record<string, string>>, Record<string, strin
   bounds: 'Kubernetes labels by name',
 }
 
-export const kubeConfig = withMethods<KubeConfigLike>(
+export const kubeConfig = kinds.withMethods<KubeConfigLike>(
   ['getCurrentCluster'],
   () => 'must be a KubeConfig of @kubernetes/client-node',
   'a KubeConfig',

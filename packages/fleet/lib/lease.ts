@@ -4,7 +4,7 @@
  * Four times in that time, the lease looks whether there was a call since the last time, or still is. So a sandbox in use
  * costs at most four writes in its time to live, and an idle one ends after one to one and a quarter of it.
  */
-import { clearInterval, setInterval } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 
 /** Looks per time to live. */
 const LOOKS = 4
@@ -22,7 +22,7 @@ export interface Leased {
 
 export class Lease {
   readonly #leased: Leased
-  #timer: ReturnType<typeof setInterval> | undefined
+  #timer: ReturnType<typeof clock.setInterval> | undefined
   #isUsed = false
   #isExtending = false
 
@@ -33,7 +33,7 @@ export class Lease {
   /** Begins to look. */
   begin(): void {
     if (this.#timer !== undefined) return
-    this.#timer = setInterval(() => this.#look(), this.#leased.ttl / LOOKS)
+    this.#timer = clock.setInterval(() => this.#look(), this.#leased.ttl / LOOKS)
     this.#timer.unref()
   }
 
@@ -44,7 +44,7 @@ export class Lease {
   }
 
   end(): void {
-    clearInterval(this.#timer)
+    clock.clearInterval(this.#timer)
   }
 
   #look(): void {

@@ -1,20 +1,6 @@
 /** The options of `@nacre/fleet`. */
 
-import {
-  abortSignal,
-  type Call,
-  count,
-  headers,
-  logger,
-  MAX_MILLISECONDS,
-  milliseconds,
-  object,
-  portNumber,
-  positiveMilliseconds,
-  serverUrl,
-  table,
-  token,
-} from 'nacre/internal'
+import { type Call, kinds } from 'nacre/internal'
 import { dnsLabel, kubeConfig, labels, sandboxId } from './kinds.js'
 import type {
   FleetCallOptions,
@@ -24,45 +10,45 @@ import type {
   FleetRouter,
 } from './public.js'
 
-const ttl = count(1000, MAX_MILLISECONDS, 'ms')
+const ttl = kinds.count(1000, kinds.MAX_MILLISECONDS, 'ms')
 
 /** Of `kubernetes.router`. */
-export const fleetRouterOptions = table<FleetRouter>()({
-  url: serverUrl,
-  headers,
+export const fleetRouterOptions = kinds.table<FleetRouter>()({
+  url: kinds.serverUrl,
+  headers: kinds.headers,
 })
 
 /** Of `kubernetes`. */
-export const fleetKubernetesOptions = table<FleetKubernetes>()({
+export const fleetKubernetesOptions = kinds.table<FleetKubernetes>()({
   namespace: { ...dnsLabel, default: 'default' },
   warmPool: dnsLabel,
   kubeConfig,
-  router: object(fleetRouterOptions, ['url']),
-  port: { ...portNumber, default: 3000 },
+  router: kinds.object(fleetRouterOptions, ['url']),
+  port: { ...kinds.portNumber, default: 3000 },
 })
 
 /** Of `new SandboxFleet`. */
-export const fleetOptions = table<FleetOptions>()({
-  kubernetes: object(fleetKubernetesOptions, ['warmPool']),
-  token,
+export const fleetOptions = kinds.table<FleetOptions>()({
+  kubernetes: kinds.object(fleetKubernetesOptions, ['warmPool']),
+  token: kinds.token,
   ttl: { ...ttl, default: 600_000 },
-  createTimeout: { ...positiveMilliseconds, default: 120_000 },
-  requestTimeout: { ...positiveMilliseconds, default: 30_000 },
-  reconnectTimeout: { ...milliseconds, default: 30_000 },
-  logger,
+  createTimeout: { ...kinds.positiveMilliseconds, default: 120_000 },
+  requestTimeout: { ...kinds.positiveMilliseconds, default: 30_000 },
+  reconnectTimeout: { ...kinds.milliseconds, default: 30_000 },
+  logger: kinds.logger,
 })
 
 /** Of `fleet.create`. */
-export const fleetCreateOptions = table<FleetCreateOptions>()({
+export const fleetCreateOptions = kinds.table<FleetCreateOptions>()({
   id: sandboxId,
   ttl,
   labels,
-  timeout: positiveMilliseconds,
-  signal: abortSignal,
+  timeout: kinds.positiveMilliseconds,
+  signal: kinds.abortSignal,
 })
 
 /** Of `fleet.get`, `fleet.list` and `fleet.delete`. */
-export const fleetCallOptions = table<FleetCallOptions>()({ signal: abortSignal })
+export const fleetCallOptions = kinds.table<FleetCallOptions>()({ signal: kinds.abortSignal })
 
 /** For the docs. */
 export const calls: readonly Call[] = [

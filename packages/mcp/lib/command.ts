@@ -1,19 +1,10 @@
 /** The options of `nacre-mcp`, and of `nacre mcp`. */
-import {
-  byteSize,
-  type Command,
-  duration,
-  existingDirectory,
-  isolationOption,
-  printLine,
-  wholeNumber,
-  withExamples,
-} from 'nacre/internal/cli'
+import { type Command, flags, printing, withExamples } from 'nacre/internal/cli'
 import { CLIENTS, type Client, configFor } from './clients.js'
 import type { Flags } from './settings.js'
 
 export function defineServer(command: Command): Command {
-  const isolation = isolationOption()
+  const isolation = flags.isolationOption()
   command
     .description(
       'serve a shell to MCP clients: to one over stdio, or with --port over HTTP; everything but jobs ends with the server',
@@ -21,7 +12,7 @@ export function defineServer(command: Command): Command {
     .option(
       '--port <number>',
       'serve Streamable HTTP at /mcp on this port; 0 selects a free port',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
     .option(
@@ -32,7 +23,7 @@ export function defineServer(command: Command): Command {
     .option(
       '--cwd <directory>',
       'the directory of new sessions (default: the current one)',
-      existingDirectory,
+      flags.existingDirectory,
     )
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']).default('workspace+network'))
     .option('--write <directories...>', 'more directories that commands may write', directories)
@@ -61,26 +52,30 @@ export function defineServer(command: Command): Command {
     .option(
       '--console [port]',
       'also serve a page on 127.0.0.1 that shows what runs, with its address on standard error (default: a free port)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option('--record <directory>', 'record what sessions and processes show, as asciicast v3')
     .option(
       '--record-limit <size>',
       'bytes of all recordings; the oldest go first (default: 256MB)',
-      byteSize,
+      flags.byteSize,
     )
-    .option('--timeout <time>', 'when a command is killed that names no time (default: 10m)', duration)
-    .option('--yield-after <time>', 'when a reply has the output so far (default: 15s)', duration)
+    .option('--timeout <time>', 'when a command is killed that names no time (default: 10m)', flags.duration)
+    .option('--yield-after <time>', 'when a reply has the output so far (default: 15s)', flags.duration)
     .option(
       '--max-wait <time>',
       'the longest time until a reply, whatever the model asks (default: 50s)',
-      duration,
+      flags.duration,
     )
-    .option('--max-tokens <number>', 'the tokens of a reply, at most 9000 (default: 4000)', wholeNumber)
+    .option('--max-tokens <number>', 'the tokens of a reply, at most 9000 (default: 4000)', flags.wholeNumber)
     .option('--tools <names>', 'the tools to offer, like bash,wait,kill (default: all)', names)
-    .option('--max-sessions <number>', 'how many sessions may be open (default: 32)', wholeNumber)
-    .option('--max-runs <number>', 'how many commands may run at the same time (default: 64)', wholeNumber)
-    .option('--idle <time>', 'over HTTP: when a session ends that is not used (default: 4h)', duration)
+    .option('--max-sessions <number>', 'how many sessions may be open (default: 32)', flags.wholeNumber)
+    .option(
+      '--max-runs <number>',
+      'how many commands may run at the same time (default: 64)',
+      flags.wholeNumber,
+    )
+    .option('--idle <time>', 'over HTTP: when a session ends that is not used (default: 4h)', flags.duration)
     .addOption(
       command
         .createOption(
@@ -108,7 +103,7 @@ async function run(
   const { readSettings } = await import('./settings.js')
   const settings = readSettings(flags)
   if (printConfig !== undefined) {
-    await printLine(configFor(printConfig, process.argv.slice(command.parent === null ? 2 : 3)))
+    await printing.printLine(configFor(printConfig, process.argv.slice(command.parent === null ? 2 : 3)))
     return
   }
   const { serve } = await import('./serve.js')
@@ -120,5 +115,5 @@ function names(text: string): string[] {
 }
 
 function directories(text: string, others: string[] = []): string[] {
-  return [...others, existingDirectory(text)]
+  return [...others, flags.existingDirectory(text)]
 }

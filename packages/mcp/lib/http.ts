@@ -4,7 +4,7 @@ import { toNodeHandler, toWebRequest } from '@modelcontextprotocol/node'
 import { createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server'
 import { collect, endAfterReplies, headerFields, listen, Refusal } from '@nacre/server/internal'
 import type { Tools } from '@nacre/tools'
-import { stderrLogger } from 'nacre/internal/cli'
+import { printing } from 'nacre/internal/cli'
 import { guardOf, refuse } from './guard.js'
 import { IdleLimit } from './idle.js'
 import { LegacyConnections } from './legacy.js'
@@ -31,7 +31,7 @@ export async function serveHttp(
   instructions: string[],
   settings: HttpSettings,
 ): Promise<() => Promise<void>> {
-  const onerror = (error: Error) => stderrLogger.warn(error.message)
+  const onerror = (error: Error) => printing.stderrLogger.warn(error.message)
   const sessions = new IdleLimit(settings.idle)
   const create = createFactory(tools, instructions, (name, { session, end }, opened) => {
     if (opened !== undefined)
@@ -77,7 +77,11 @@ export async function serveHttp(
   })
   const end = endAfterReplies(server)
   const { host, port, token, isNewToken } = settings
-  const { address, family, port: actual } = await listen(server, { host, port }, '--port', stderrLogger)
+  const {
+    address,
+    family,
+    port: actual,
+  } = await listen(server, { host, port }, '--port', printing.stderrLogger)
   const shown = family === 'IPv6' ? `[${address}]` : address
   console.error(`nacre-mcp listens on http://${shown}:${actual}${PATH}`)
   if (isNewToken) console.error(`token: ${token}`)

@@ -1,5 +1,5 @@
 /** Ends what has not been used for a time. */
-import { clearTimeout, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 
 export class IdleLimit {
   readonly #time: number
@@ -11,7 +11,7 @@ export class IdleLimit {
   }
 
   add(key: string, end: () => unknown): void {
-    const timer = setTimeout(() => {
+    const timer = clock.setTimeout(() => {
       this.#timers.delete(key)
       end()
     }, this.#time)
@@ -23,7 +23,7 @@ export class IdleLimit {
   }
 
   remove(key: string): void {
-    clearTimeout(this.#timers.get(key))
+    clock.clearTimeout(this.#timers.get(key))
     this.#timers.delete(key)
   }
 }

@@ -6,18 +6,8 @@ import type { RecordOptions } from '@nacre/console'
 import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
-import {
-  absolute,
-  describe,
-  KNOWN_SECRETS,
-  MAX_MILLISECONDS,
-  type Preset,
-  SECRETS,
-  secretNames,
-  secretValues,
-} from 'nacre/internal'
-import { contentOf, OptionError, ownDirectory, secretsIn, stderrLogger } from 'nacre/internal/cli'
-import { hostName, origins, serverToken } from 'nacre/internal/server'
+import { absolute, kinds, redaction } from 'nacre/internal'
+import { OptionError, printing, flags as values } from 'nacre/internal/cli'
 
 /** What commander has read. */
 export interface Flags {
@@ -26,7 +16,7 @@ export interface Flags {
   tokenFile?: string
   allowOrigin?: string[]
   cwd?: string
-  isolation: Preset | 'none'
+  isolation: kinds.Preset | 'none'
   write?: string[]
   ask?: true
   container?: 'auto' | 'docker' | 'podman' | 'container'
@@ -130,7 +120,7 @@ export function readSettings(flags: Flags): Settings {
   if (cwd === '/' && preset.startsWith('workspace'))
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   // What does not exist cannot be hidden.
-  const directory = record && ownDirectory('--record', record)
+  const directory = record && values.ownDirectory('--record', record)
   const hidden = [tokenFile, redactFile, directory].flatMap((file) =>
     file === undefined ? [] : [locate(file)],
   )
@@ -143,16 +133,16 @@ export function readSettings(flags: Flags): Settings {
           ...(ask && { network: { allow: [], ask } }),
           filesystem: {
             write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
-            ...(hidden.length === 0 ? {} : { hide: [...SECRETS, ...hidden] }),
+            ...(hidden.length === 0 ? {} : { hide: [...kinds.SECRETS, ...hidden] }),
           },
         }
-  const dropped = secretNames(process.env).filter((name) => !env.includes(name))
+  const dropped = redaction.secretNames(process.env).filter((name) => !env.includes(name))
   const passed = Object.fromEntries(env.map((name) => [name, process.env[name]]))
   // That of the clients may be in a file, and is shown nowhere.
   const token = randomBytes(24).toString('base64url')
   const secrets = [
-    ...secretValues(process.env),
-    ...secretsIn(redactFile),
+    ...redaction.secretValues(process.env),
+    ...values.secretsIn(redactFile),
     ...(http ? [http.token] : []),
     token,
   ]
@@ -165,7 +155,7 @@ export function readSettings(flags: Flags): Settings {
       ...(workspaceId === undefined
         ? {}
         : { workspace: { mode: 'copy-on-write' as const, id: workspaceId, undoSteps: 20 } }),
-      logger: stderrLogger,
+      logger: printing.stderrLogger,
     },
     isolation,
     tools: {
@@ -174,7 +164,7 @@ export function readSettings(flags: Flags): Settings {
       ...(isolation === undefined ? {} : { writeHint: 'the option --write of the server allows more' }),
       ...(ask && { askHint: 'the user can allow it in the console of nacre' }),
       requireSession: http !== undefined,
-      redact: [...secrets, ...KNOWN_SECRETS],
+      redact: [...secrets, ...redaction.KNOWN_SECRETS],
       timeout,
       yieldAfter,
       maxWait,
@@ -187,7 +177,7 @@ export function readSettings(flags: Flags): Settings {
     recording:
       directory === undefined
         ? undefined
-        : { directory, limit: recordLimit, redact: secrets, logger: stderrLogger },
+        : { directory, limit: recordLimit, redact: secrets, logger: printing.stderrLogger },
     container: container && {
       ...container,
       cwd,
@@ -228,17 +218,20 @@ function httpOf(flags: Flags): HttpSettings | undefined {
     return undefined
   }
   if (port > 65_535) refuse('--port must be 0 to 65535')
-  if (idle < LEAST_IDLE || idle > MAX_MILLISECONDS) refuse('--idle must be 1m to 24d')
+  if (idle < LEAST_IDLE || idle > kinds.MAX_MILLISECONDS) refuse('--idle must be 1m to 24d')
   const token =
     tokenFile === undefined
       ? randomBytes(24).toString('base64url')
-      : serverToken.read(String(contentOf('--token-file', tokenFile)).trim(), 'the token in --token-file')
+      : kinds.serverToken.read(
+          String(values.contentOf('--token-file', tokenFile)).trim(),
+          'the token in --token-file',
+        )
   return {
-    host: hostName.read(host, '--host'),
+    host: kinds.hostName.read(host, '--host'),
     port,
     token,
     isNewToken: tokenFile === undefined,
-    origins: origins.read(allowOrigin, '--allow-origin'),
+    origins: kinds.origins.read(allowOrigin, '--allow-origin'),
     idle,
   }
 }
@@ -248,7 +241,7 @@ function toolsOf({ tools = [...EIGHT] }: Flags, isShared: boolean): ToolName[] {
   if (known.length < tools.length || known.length === 0) {
     const wrong = tools.find((name) => !known.includes(name as ToolName))
     refuse(
-      `--tools must be a list of ${EIGHT.join(', ')}${wrong === undefined ? '' : `, not ${describe(wrong)}`}`,
+      `--tools must be a list of ${EIGHT.join(', ')}${wrong === undefined ? '' : `, not ${kinds.describe(wrong)}`}`,
     )
   }
   if (isShared && !known.includes('sessions'))

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { StdioServerTransport, serveStdio as serveEras } from '@modelcontextprotocol/server/stdio'
 import type { Tools } from '@nacre/tools'
-import { clearInterval, setInterval } from 'nacre/internal'
-import { stderrLogger } from 'nacre/internal/cli'
+import { clock } from 'nacre/internal'
+import { printing } from 'nacre/internal/cli'
 import { createFactory } from './server.js'
 
 const LOOK_INTERVAL = 500
@@ -12,7 +12,7 @@ const LOOK_INTERVAL = 500
 /** Calls `onEnd` when the client is gone. Returns what closes the connection. */
 export function serveStdio(tools: Tools, instructions: string[], onEnd: () => void): () => Promise<void> {
   const transport = new StdioServerTransport()
-  const onerror = (error: Error) => stderrLogger.warn(error.message)
+  const onerror = (error: Error) => printing.stderrLogger.warn(error.message)
   const handle = serveEras(createFactory(tools, instructions), { transport, onerror })
   const { onclose } = transport
   transport.onclose = () => {
@@ -23,11 +23,11 @@ export function serveStdio(tools: Tools, instructions: string[], onEnd: () => vo
     console.error('nacre-mcp waits for an MCP client on its standard input; see nacre-mcp --help')
   // If a wrapper like npx is killed, the client still holds the other end of the input.
   const first = starter()
-  const looking = setInterval(() => {
+  const looking = clock.setInterval(() => {
     if (starter() !== first) onEnd()
   }, LOOK_INTERVAL)
   return async () => {
-    clearInterval(looking)
+    clock.clearInterval(looking)
     await handle.close()
   }
 }

@@ -3,17 +3,7 @@
  */
 
 import type { Command, JobStartOptions } from 'nacre'
-import {
-  decodeOptions,
-  describe,
-  encodeOptions,
-  fromBase64,
-  OptionError,
-  type OptionValues,
-  readArgument,
-  readEntries,
-  readOptions,
-} from 'nacre/internal'
+import { decodeOptions, encodeOptions, fromBase64, kinds, OptionError } from 'nacre/internal'
 import { queueCommandOptions } from './options.js'
 import type { OnHostLost } from './public.js'
 
@@ -39,7 +29,7 @@ export interface JobRequest extends Omit<StoredData, 'start'> {
 
 /** Options of an addition as data. Throws OptionError when it is too long. */
 export function encodeData(
-  values: OptionValues<typeof queueCommandOptions>,
+  values: kinds.OptionValues<typeof queueCommandOptions>,
   rest: Omit<StoredData, 'start'>,
 ): StoredData {
   const data = { ...rest, start: encodeOptions(queueCommandOptions, values) }
@@ -53,16 +43,16 @@ export function encodeData(
 /** The data of a job that any program may have added. Throws OptionError. */
 export function decodeData(data: unknown): JobRequest {
   const { uid, start, check, onHostLost, trace } = Object.fromEntries(
-    readEntries(data, 'the data of the job'),
+    kinds.readEntries(data, 'the data of the job'),
   )
   if (typeof uid !== 'string' || !/^[\w-]{1,128}$/.test(uid))
     throw new OptionError(
       'INVALID_OPTION',
-      `the data of the job was not written by nacre: uid is ${describe(uid)}`,
+      `the data of the job was not written by nacre: uid is ${kinds.describe(uid)}`,
     )
-  const entries = Object.fromEntries(readEntries(start, 'start'))
+  const entries = Object.fromEntries(kinds.readEntries(start, 'start'))
   const options = decodeOptions(queueCommandOptions, entries, fromBase64)
-  if (readArgument(readCommandOptions, options, 'start').command === undefined)
+  if (kinds.readArgument(readCommandOptions, options, 'start').command === undefined)
     throw new OptionError('INVALID_COMMAND', 'command must be given')
   return {
     uid,
@@ -79,8 +69,8 @@ export function commandOf(data: unknown): Command {
   return typeof command === 'string' || Array.isArray(command) ? (command as Command) : ''
 }
 
-function readCommandOptions(options: unknown): OptionValues<typeof queueCommandOptions> {
-  return readOptions(queueCommandOptions, options, 'the job')
+function readCommandOptions(options: unknown): kinds.OptionValues<typeof queueCommandOptions> {
+  return kinds.readOptions(queueCommandOptions, options, 'the job')
 }
 
 function traceOf(value: unknown): Record<string, string> {

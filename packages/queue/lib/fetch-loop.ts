@@ -3,7 +3,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Job, Worker } from 'bullmq'
-import { OptionError, orAborted, pause, performance } from 'nacre/internal'
+import { aborts, clock, OptionError, pause } from 'nacre/internal'
 import { decodeData, type JobRequest } from './data.js'
 import type { WorkerEvents } from './events.js'
 import { finish } from './finish.js'
@@ -56,11 +56,11 @@ export class FetchLoop {
       if (stop.aborted) return
       try {
         const token = `nacre:${randomUUID()}`
-        const asked = performance.now()
+        const asked = clock.performance.now()
         const job = await worker.getNextJob(token, { block: mayBlock })
         mayBlock = true
         if (job !== undefined) await this.#take(job, token)
-        else await this.#idle(performance.now() - asked)
+        else await this.#idle(clock.performance.now() - asked)
       } catch (error) {
         if (stop.aborted) return
         mayBlock = false
@@ -77,7 +77,7 @@ export class FetchLoop {
       const freed = new Promise<void>((resolve) => {
         this.#wake = resolve
       })
-      await orAborted(freed, stop)
+      await aborts.orAborted(freed, stop)
     }
   }
 

@@ -6,7 +6,7 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Logger } from 'nacre'
-import { clearTimeout, orAborted, report, setTimeout } from 'nacre/internal'
+import { aborts, clock, report } from 'nacre/internal'
 import { connectAgain } from './redis.js'
 
 /** Milliseconds until a wait looks again by itself. */
@@ -66,10 +66,10 @@ export class FinishedEvents {
           let timer: NodeJS.Timeout | undefined
           const event = new Promise<void>((settle) => {
             resolve = settle
-            timer = setTimeout(settle, within)
+            timer = clock.setTimeout(settle, within)
           })
-          await orAborted(event, stop)
-          clearTimeout(timer)
+          await aborts.orAborted(event, stop)
+          clock.clearTimeout(timer)
         }
         woken = false
         return ending

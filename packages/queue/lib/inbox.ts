@@ -4,7 +4,7 @@
  * They are hints. A claim or a request to cancel is in a key of its own, and a reader asks again, so none need arrive.
  */
 import type { Redis } from 'ioredis'
-import { clearInterval, pause, setInterval } from 'nacre/internal'
+import { clock, pause } from 'nacre/internal'
 
 export type HostRequest =
   /** BullMQ's lock on the attempt was passed on to this host. */
@@ -35,7 +35,7 @@ export async function readInbox(
   stop: AbortSignal,
 ): Promise<void> {
   while (!stop.aborted) {
-    const late = setInterval(() => redis.disconnect(true), LATE_MS)
+    const late = clock.setInterval(() => redis.disconnect(true), LATE_MS)
     try {
       const found = await redis.blpop(key, BLOCK_SECONDS)
       const request = found === null ? undefined : parse(found[1])
@@ -43,7 +43,7 @@ export async function readInbox(
     } catch {
       await pause(PAUSE_MS, stop)
     } finally {
-      clearInterval(late)
+      clock.clearInterval(late)
     }
   }
 }

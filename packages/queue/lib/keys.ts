@@ -2,7 +2,7 @@
  * Names: the keys in Redis, and the ids of durable jobs.
  */
 import { createHash } from 'node:crypto'
-import { QUEUE_LABEL } from 'nacre/internal'
+import { durable } from 'nacre/internal'
 
 /** One attempt of a job. */
 export interface AttemptRef {
@@ -58,12 +58,13 @@ export function lockToken(host: string, attempt: number): string {
  * since an id may be added again after its job was removed.
  */
 export function labelOf(host: string, uid: string): string {
-  return `${QUEUE_LABEL}:${host}:${uid}`
+  return `${durable.QUEUE_LABEL}:${host}:${uid}`
 }
 
 /** The reverse of `labelOf`; undefined for a name of another kind. */
 export function readLabel(label: string | undefined): { host: string; uid: string } | undefined {
   const [kind, host, uid, ...others] = label?.split(':') ?? []
-  if (kind !== QUEUE_LABEL || host === undefined || uid === undefined || others.length > 0) return undefined
+  if (kind !== durable.QUEUE_LABEL || host === undefined || uid === undefined || others.length > 0)
+    return undefined
   return { host, uid }
 }

@@ -1,19 +1,5 @@
 /** Kinds of values of queues and workers. Their messages never show a connection, which may contain a password. */
-import {
-  count,
-  fraction,
-  type Kind,
-  MAX_MILLISECONDS,
-  milliseconds,
-  OptionError,
-  oneOf,
-  pattern,
-  quote,
-  quoted,
-  readEntries,
-  urlOf,
-  withMethods,
-} from 'nacre/internal'
+import { kinds, OptionError, urlOf } from 'nacre/internal'
 import type { JobWorkerOptions, QueueBackoff, QueueKeep, RedisConnection } from './public.js'
 
 /** Names that BullMQ uses for its own keys next to those of jobs: a job with such an id would destroy the queue. */
@@ -24,21 +10,21 @@ const RESERVED = new Set<unknown>(
 )
 
 /** The name of a queue. It leaves room for the attempt and the queue in the durable job's id. */
-export const queueName = pattern(
+export const queueName = kinds.pattern(
   /^[A-Za-z0-9._-]{1,100}$/,
   'must be 1 to 100 characters of A-Z a-z 0-9 . _ -',
   { bounds: '1 to 100 of A-Z a-z 0-9 . _ -', code: 'INVALID_ID' },
 )
 
 /** Whole numbers are excluded: BullMQ assigns them itself. */
-const freeId = pattern(
+const freeId = kinds.pattern(
   /^(?!-?\d+$)[A-Za-z0-9._-]{1,100}$/,
   'must be 1 to 100 characters of A-Z a-z 0-9 . _ - but not a whole number',
   { bounds: '1 to 100 of A-Z a-z 0-9 . _ -, no whole number', code: 'INVALID_ID' },
 )
 
 /** The id of a job in a queue. */
-export const queueJobId: Kind<string> = {
+export const queueJobId: kinds.Kind<string> = {
   ...freeId,
   read(value, name) {
     if (RESERVED.has(value))
@@ -48,20 +34,24 @@ export const queueJobId: Kind<string> = {
 }
 
 /** The id of a host. */
-export const hostId = pattern(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 characters of A-Z a-z 0-9 . _ -', {
-  bounds: '1 to 64 of A-Z a-z 0-9 . _ -',
-  code: 'INVALID_ID',
-})
+export const hostId = kinds.pattern(
+  /^[A-Za-z0-9._-]{1,64}$/,
+  'must be 1 to 64 characters of A-Z a-z 0-9 . _ -',
+  {
+    bounds: '1 to 64 of A-Z a-z 0-9 . _ -',
+    code: 'INVALID_ID',
+  },
+)
 
 /** The prefix of keys in Redis. */
-export const keyPrefix = pattern(
+export const keyPrefix = kinds.pattern(
   /^[A-Za-z0-9._{}:-]{1,100}$/,
   'must be 1 to 100 characters of A-Z a-z 0-9 . _ - : { }',
   { bounds: '1 to 100 of A-Z a-z 0-9 . _ - : { }' },
 )
 
 /** Where Redis is: a URL, or an object for ioredis. */
-export const redisConnection: Kind<RedisConnection, string | object> = {
+export const redisConnection: kinds.Kind<RedisConnection, string | object> = {
   read(value, name) {
     const text = urlOf(value)?.href ?? value
     if (typeof text === 'string' && URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol))
@@ -75,27 +65,27 @@ export const redisConnection: Kind<RedisConnection, string | object> = {
   bounds: 'a redis: or rediss: URL, or options or a client of ioredis',
 }
 
-const strategy = oneOf(['fixed', 'exponential'])
-const number = count(0, Number.MAX_SAFE_INTEGER)
-const limit = count(1, Number.MAX_SAFE_INTEGER)
-const duration = count(1, MAX_MILLISECONDS)
+const strategy = kinds.oneOf(['fixed', 'exponential'])
+const number = kinds.count(0, Number.MAX_SAFE_INTEGER)
+const limit = kinds.count(1, Number.MAX_SAFE_INTEGER)
+const duration = kinds.count(1, kinds.MAX_MILLISECONDS)
 
 /** A pause before a retry. */
-export const backoff: Kind<QueueBackoff> = {
+export const backoff: kinds.Kind<QueueBackoff> = {
   read(value, name) {
-    if (typeof value === 'number') return milliseconds.read(value, name)
+    if (typeof value === 'number') return kinds.milliseconds.read(value, name)
     const { type, delay, jitter } = members(value, name, ['type', 'delay', 'jitter'])
     return {
       type: strategy.read(type, `${name}.type`),
-      delay: milliseconds.read(delay, `${name}.delay`),
-      ...(jitter !== undefined && { jitter: fraction.read(jitter, `${name}.jitter`) }),
+      delay: kinds.milliseconds.read(delay, `${name}.delay`),
+      ...(jitter !== undefined && { jitter: kinds.fraction.read(jitter, `${name}.jitter`) }),
     }
   },
   bounds: "ms, or { type: 'fixed' or 'exponential', delay, jitter }",
 }
 
 /** Which finished jobs to keep. */
-export const keep: Kind<QueueKeep> = {
+export const keep: kinds.Kind<QueueKeep> = {
   read(value, name) {
     if (typeof value === 'boolean') return value
     if (typeof value === 'number') return number.read(value, name)
@@ -109,7 +99,7 @@ export const keep: Kind<QueueKeep> = {
 }
 
 /** A rate limit. */
-export const limiter: Kind<{ max: number; duration: number }> = {
+export const limiter: kinds.Kind<{ max: number; duration: number }> = {
   read(value, name) {
     const given = members(value, name, ['max', 'duration'])
     return {
@@ -126,22 +116,22 @@ function members<K extends string>(
   name: string,
   known: readonly K[],
 ): Partial<Record<K, unknown>> {
-  const given = Object.fromEntries(readEntries(value, name)) as Partial<Record<K, unknown>>
+  const given = Object.fromEntries(kinds.readEntries(value, name)) as Partial<Record<K, unknown>>
   const other = Object.keys(given).find((key) => !known.includes(key as K))
   if (other === undefined) return given
   throw new OptionError(
     'INVALID_OPTION',
-    `${name} has no option ${quote(other)}; it has: ${known.join(', ')}`,
+    `${name} has no option ${kinds.quote(other)}; it has: ${known.join(', ')}`,
   )
 }
 
 export const QUEUE_STATES = ['waiting', 'prioritized', 'delayed', 'active', 'completed', 'failed'] as const
 
 /** A state of jobs in a queue. */
-export const queueState = oneOf(QUEUE_STATES, `must be one of ${quoted(QUEUE_STATES)}`)
+export const queueState = kinds.oneOf(QUEUE_STATES, `must be one of ${kinds.quoted(QUEUE_STATES)}`)
 
 /** Durable jobs of a sandbox or a client. */
-export const durableJobs: Kind<JobWorkerOptions['jobs']> = withMethods(
+export const durableJobs: kinds.Kind<JobWorkerOptions['jobs']> = kinds.withMethods(
   ['start', 'status', 'read', 'follow', 'wait', 'cancel', 'attach', 'list', 'remove'],
   (missing) => `must be the jobs of a Sandbox or a SandboxClient; its method ${missing} is missing`,
   'the `jobs` of a Sandbox or a SandboxClient',

@@ -6,7 +6,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { clearInterval, engineError, pause, performance, setInterval } from 'nacre/internal'
+import { clock, engineError, pause } from 'nacre/internal'
 import type { Scripts } from './redis.js'
 
 /** The longest time between two renewals. It also bounds how long a restarted worker waits for its predecessor. */
@@ -48,7 +48,7 @@ export class Lease {
 
   /** Milliseconds since the lease was certainly valid. */
   get age(): number {
-    return performance.now() - this.#renewed
+    return clock.performance.now() - this.#renewed
   }
 
   /** Takes the host and renews the lease from then on. Rejects with HOST_ID_IN_USE. */
@@ -56,7 +56,7 @@ export class Lease {
     const { host, lease } = this.#options
     const register = (force: string) =>
       this.#scripts.call<string[]>('register', host, this.worker, lease, this.seen, force)
-    const sent = performance.now()
+    const sent = clock.performance.now()
     const [answer, former = '', expiry] = await register('')
     if (answer === 'held') {
       await pause(2 * this.#interval, this.#stop.signal)
@@ -101,9 +101,9 @@ export class Lease {
 
   async #beat(): Promise<void> {
     const { host, lease, onLapse, onSuperseded } = this.#options
-    const sent = performance.now()
+    const sent = clock.performance.now()
     // A connection that is cut without a reset would be waited for until TCP gives up, which takes minutes.
-    const watchdog = setInterval(() => this.#redis.disconnect(true), Math.max(1000, lease / 2))
+    const watchdog = clock.setInterval(() => this.#redis.disconnect(true), Math.max(1000, lease / 2))
     try {
       const [answer, run = ''] = await this.#scripts.call<string[]>(
         'beat',
@@ -125,7 +125,7 @@ export class Lease {
     } catch (error) {
       if (!this.#stop.signal.aborted) throw error
     } finally {
-      clearInterval(watchdog)
+      clock.clearInterval(watchdog)
     }
   }
 }

@@ -3,7 +3,7 @@
  */
 
 import type { Worker } from 'bullmq'
-import { clearInterval, setInterval } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 
 export class Locks {
   readonly #worker: Worker
@@ -18,11 +18,11 @@ export class Locks {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.#extend(), this.#duration / 4)
+    this.#timer = clock.setInterval(() => void this.#extend(), this.#duration / 4)
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    clock.clearInterval(this.#timer)
   }
 
   hold(id: string, token: string): void {

@@ -1,14 +1,6 @@
 /** Reads the output of an attempt from its host, by way of Redis. */
 import type { Encoding, JobRead } from 'nacre'
-import {
-  AbortError,
-  engineError,
-  followOutput,
-  type JobReadPlan,
-  type OutputBackend,
-  orAborted,
-  readOutput,
-} from 'nacre/internal'
+import { AbortError, aborts, durable, engineError, type plans } from 'nacre/internal'
 import type { HostRequest } from './inbox.js'
 import type { Location } from './job-view.js'
 import type { AttemptRef } from './keys.js'
@@ -16,10 +8,10 @@ import { MOST_BYTES, NEWS_MS } from './log-wire.js'
 import type { Replies, Reply } from './replies.js'
 
 export interface LogSource {
-  read(cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>>
+  read(cursor: number, plan: plans.JobReadPlan): Promise<JobRead<Encoding>>
   follow(
     cursor: number,
-    plan: JobReadPlan & { signal: AbortSignal },
+    plan: plans.JobReadPlan & { signal: AbortSignal },
   ): AsyncIterableIterator<JobRead<Encoding>, undefined>
 }
 
@@ -64,14 +56,14 @@ export function outputOfHost(
       return reply
     }
   }
-  const backend: OutputBackend = {
+  const backend: durable.OutputBackend = {
     fetch: async (_, cursor, maxBytes) => {
       const { answer, bytes } = await ask('read', cursor, maxBytes, stop)
       if (answer.status === undefined) throw engineError('ENGINE_ERROR', 'the host sent no status of the job')
       return { status: answer.status, bytes, atEnd: answer.atEnd ?? true }
     },
     watch: () => (seen, until) =>
-      orAborted(
+      aborts.orAborted(
         ask('news', seen, 1, AbortSignal.any([stop, until])).then(
           () => {},
           (error: unknown) => {
@@ -83,7 +75,7 @@ export function outputOfHost(
     mostBytes: MOST_BYTES,
   }
   return {
-    read: (cursor, plan) => readOutput(backend, ref.id, cursor, plan),
-    follow: (cursor, plan) => followOutput(backend, ref.id, cursor, plan),
+    read: (cursor, plan) => durable.readOutput(backend, ref.id, cursor, plan),
+    follow: (cursor, plan) => durable.followOutput(backend, ref.id, cursor, plan),
   }
 }

@@ -1,10 +1,10 @@
 /** The output of an attempt, from whichever host has it. */
 import type { Encoding, JobRead } from 'nacre'
-import { AbortError, engineError, isCode, type JobReadPlan, onAbort, pause } from 'nacre/internal'
+import { AbortError, aborts, engineError, isCode, pause, type plans } from 'nacre/internal'
 import type { Location } from './job-view.js'
 import type { LogSource } from './log-source.js'
 
-export interface LogsPlan extends JobReadPlan {
+export interface LogsPlan extends plans.JobReadPlan {
   cursor: number
   follow: boolean
   signal: AbortSignal | undefined
@@ -54,7 +54,7 @@ export function logsOf(
     },
     next() {
       if (release === undefined) {
-        const both = [plan.signal, closed].map((signal) => onAbort(signal, () => stop.abort()))
+        const both = [plan.signal, closed].map((signal) => aborts.onAbort(signal, () => stop.abort()))
         release = () => {
           for (const ignore of both) ignore()
         }

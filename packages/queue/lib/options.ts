@@ -1,21 +1,7 @@
 /** The options of `@nacre/queue`. */
 
 import type { Encoding } from 'nacre'
-import {
-  abortSignal,
-  bytes,
-  type Call,
-  count,
-  encoding,
-  flag,
-  jobStartOptions,
-  logger,
-  MAX_MILLISECONDS,
-  milliseconds,
-  oneOf,
-  positiveMilliseconds,
-  table,
-} from 'nacre/internal'
+import { type Call, jobStartOptions, kinds } from 'nacre/internal'
 import {
   backoff,
   durableJobs,
@@ -45,11 +31,11 @@ const connectionOptions = {
   name: queueName,
   redis: redisConnection,
   prefix: { ...keyPrefix, default: 'bull' },
-  logger,
+  logger: kinds.logger,
 }
 
 /** Of `new JobQueue`. */
-export const jobQueueOptions = table<JobQueueOptions>()({
+export const jobQueueOptions = kinds.table<JobQueueOptions>()({
   ...connectionOptions,
 })
 
@@ -59,59 +45,59 @@ const { command, cwd, env, timeout, limits, input } = jobStartOptions
 export const queueCommandOptions = { command, cwd, env, timeout, limits, input }
 
 /** Of `queue.add`; the command is required. */
-export const queueAddOptions = table<QueueAddOptions>()({
+export const queueAddOptions = kinds.table<QueueAddOptions>()({
   ...queueCommandOptions,
   id: queueJobId,
-  attempts: { ...count(1, MOST_ATTEMPTS), default: 1 },
+  attempts: { ...kinds.count(1, MOST_ATTEMPTS), default: 1 },
   backoff,
-  priority: { ...count(0, 2_097_151), default: 0 },
-  delay: { ...milliseconds, default: 0 },
-  lifo: { ...flag, default: false },
+  priority: { ...kinds.count(0, 2_097_151), default: 0 },
+  delay: { ...kinds.milliseconds, default: 0 },
+  lifo: { ...kinds.flag, default: false },
   removeOnComplete: keep,
   removeOnFail: keep,
-  check: { ...flag, default: true },
-  onHostLost: { ...oneOf(['fail', 'retry']), default: 'fail' },
+  check: { ...kinds.flag, default: true },
+  onHostLost: { ...kinds.oneOf(['fail', 'retry']), default: 'fail' },
 })
 
 /** Of `queue.wait`. */
-export const queueWaitOptions = table<QueueWaitOptions>()({ signal: abortSignal })
+export const queueWaitOptions = kinds.table<QueueWaitOptions>()({ signal: kinds.abortSignal })
 
 /** Of `queue.cancel`. */
-export const queueCancelOptions = table<QueueCancelOptions>()({
-  forceKillAfterDelay: milliseconds,
-  timeout: { ...milliseconds, default: 30_000 },
+export const queueCancelOptions = kinds.table<QueueCancelOptions>()({
+  forceKillAfterDelay: kinds.milliseconds,
+  timeout: { ...kinds.milliseconds, default: 30_000 },
 })
 
 /** Of `queue.logs`. */
-export const queueLogsOptions = table<QueueLogsOptions<Encoding>>()({
-  cursor: { ...bytes, default: 0 },
-  follow: { ...flag, default: false },
-  attempt: count(1, MOST_ATTEMPTS),
-  lines: { ...flag, default: false },
-  encoding: { ...encoding, default: 'utf8' },
-  signal: abortSignal,
+export const queueLogsOptions = kinds.table<QueueLogsOptions<Encoding>>()({
+  cursor: { ...kinds.bytes, default: 0 },
+  follow: { ...kinds.flag, default: false },
+  attempt: kinds.count(1, MOST_ATTEMPTS),
+  lines: { ...kinds.flag, default: false },
+  encoding: { ...kinds.encoding, default: 'utf8' },
+  signal: kinds.abortSignal,
 })
 
 /** Of `queue.list`. */
-export const queueListOptions = table<QueueListOptions>()({
+export const queueListOptions = kinds.table<QueueListOptions>()({
   state: queueState,
-  limit: { ...count(1, 100_000), default: 100 },
-  offset: { ...count(0, Number.MAX_SAFE_INTEGER), default: 0 },
+  limit: { ...kinds.count(1, 100_000), default: 100 },
+  offset: { ...kinds.count(0, Number.MAX_SAFE_INTEGER), default: 0 },
 })
 
 /** Of `new JobWorker`. */
-export const jobWorkerOptions = table<JobWorkerOptions>()({
+export const jobWorkerOptions = kinds.table<JobWorkerOptions>()({
   ...connectionOptions,
   jobs: durableJobs,
   host: hostId,
-  concurrency: { ...count(1, 100_000), default: 1 },
+  concurrency: { ...kinds.count(1, 100_000), default: 1 },
   limiter,
-  lease: { ...count(1000, MAX_MILLISECONDS, 'ms'), default: 60_000 },
-  absence: count(1000, MAX_MILLISECONDS, 'ms'),
-  lockDuration: { ...count(1000, MAX_MILLISECONDS, 'ms'), default: 30_000 },
-  stalledInterval: { ...count(100, MAX_MILLISECONDS, 'ms'), default: 30_000 },
-  progressInterval: { ...positiveMilliseconds, default: 1000 },
-  retention: { ...count(1000, MAX_MILLISECONDS, 'ms'), default: 86_400_000 },
+  lease: { ...kinds.count(1000, kinds.MAX_MILLISECONDS, 'ms'), default: 60_000 },
+  absence: kinds.count(1000, kinds.MAX_MILLISECONDS, 'ms'),
+  lockDuration: { ...kinds.count(1000, kinds.MAX_MILLISECONDS, 'ms'), default: 30_000 },
+  stalledInterval: { ...kinds.count(100, kinds.MAX_MILLISECONDS, 'ms'), default: 30_000 },
+  progressInterval: { ...kinds.positiveMilliseconds, default: 1000 },
+  retention: { ...kinds.count(1000, kinds.MAX_MILLISECONDS, 'ms'), default: 86_400_000 },
 })
 
 /** For the docs. */

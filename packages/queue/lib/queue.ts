@@ -4,15 +4,12 @@ import type { Redis } from 'ioredis'
 import type { Encoding, JobRead } from 'nacre'
 import {
   AbortError,
-  type CompleteValues,
+  clock,
+  durable,
   engineError,
-  freshJobId,
   jobReadOptions,
+  kinds,
   OptionError,
-  performance,
-  readArgument,
-  readOptions,
-  readWithDefaults,
   report,
 } from 'nacre/internal'
 import { encodeData } from './data.js'
@@ -44,7 +41,7 @@ import { connect, connectAgain, Scripts } from './redis.js'
 import { Replies } from './replies.js'
 import { traceAdd } from './tracing.js'
 
-type Settings = CompleteValues<typeof jobQueueOptions> & { name: string; redis: string | object }
+type Settings = kinds.CompleteValues<typeof jobQueueOptions> & { name: string; redis: string | object }
 
 /** A request to cancel is repeated, since the job may have been between two states. */
 const CANCEL_AGAIN_MS = 1000
@@ -61,7 +58,7 @@ export class JobQueue implements PublicQueue {
   #closing: Promise<void> | undefined
 
   constructor(options: JobQueueOptions) {
-    const { name, redis, prefix, ...rest } = readWithDefaults(jobQueueOptions, options, 'new JobQueue')
+    const { name, redis, prefix, ...rest } = kinds.readWithDefaults(jobQueueOptions, options, 'new JobQueue')
     if (name === undefined || redis === undefined)
       throw new OptionError('INVALID_OPTION', 'new JobQueue needs name and redis')
     this.#settings = { ...rest, name, redis, prefix }
@@ -73,8 +70,18 @@ export class JobQueue implements PublicQueue {
   }
 
   async add(options: QueueAddOptions): Promise<QueueJob> {
-    const values = readOptions(queueAddOptions, options, 'queue.add')
-    const { command, cwd, env, timeout, limits, input, id = freshJobId(), check = true, ...rest } = values
+    const values = kinds.readOptions(queueAddOptions, options, 'queue.add')
+    const {
+      command,
+      cwd,
+      env,
+      timeout,
+      limits,
+      input,
+      id = durable.freshJobId(),
+      check = true,
+      ...rest
+    } = values
     if (command === undefined) throw new OptionError('INVALID_COMMAND', 'command must be given')
     const { onHostLost = queueAddOptions.onHostLost.default, ...bull } = rest
     if (onHostLost === 'retry' && (bull.attempts ?? 1) < 2)
@@ -82,7 +89,7 @@ export class JobQueue implements PublicQueue {
     const start = { command, cwd, env, timeout, limits, input }
     const about = { command: command.text ?? command.argv, queue: this.#settings.name, queueJobId: id }
     const job = await traceAdd(about, (trace) => {
-      const data = encodeData(start, { uid: freshJobId(), check, onHostLost, trace })
+      const data = encodeData(start, { uid: durable.freshJobId(), check, onHostLost, trace })
       return this.#open(() => this.#queue.add('job', data, { ...(bull as JobsOptions), jobId: id }))
     })
     // An id that is in the queue already is not added again: what it has counts, not what was given.
@@ -95,15 +102,15 @@ export class JobQueue implements PublicQueue {
   }
 
   async wait(id: string, options?: QueueWaitOptions): Promise<QueueJob> {
-    const { signal } = readOptions(queueWaitOptions, options, 'queue.wait')
+    const { signal } = kinds.readOptions(queueWaitOptions, options, 'queue.wait')
     return this.#wait(id, signal)
   }
 
   async cancel(id: string, options?: QueueCancelOptions): Promise<'removed' | 'ended' | 'requested'> {
-    const values = readWithDefaults(queueCancelOptions, options, 'queue.cancel')
+    const values = kinds.readWithDefaults(queueCancelOptions, options, 'queue.cancel')
     const { forceKillAfterDelay: grace = '', timeout } = values
-    const name = readArgument(queueName.read, id, 'id')
-    const deadline = performance.now() + timeout
+    const name = kinds.readArgument(queueName.read, id, 'id')
+    const deadline = clock.performance.now() + timeout
     const finished = await this.#finished()
     const events = finished.listen(name)
     try {
@@ -112,7 +119,7 @@ export class JobQueue implements PublicQueue {
         if (answer === 'missing') throw notFound(name)
         if (answer === 'finished') return 'ended'
         if (answer === 'removed' || (owner === '' && (await this.#remove(name)))) return 'removed'
-        const left = deadline - performance.now()
+        const left = deadline - clock.performance.now()
         if (left <= 0) return 'requested'
         await events.next(this.#closed.signal, Math.min(left, CANCEL_AGAIN_MS))
       }
@@ -125,8 +132,8 @@ export class JobQueue implements PublicQueue {
     id: string,
     options?: QueueLogsOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined> {
-    const name = readArgument(queueName.read, id, 'id')
-    const { attempt: given, ...values } = readWithDefaults(queueLogsOptions, options, 'queue.logs')
+    const name = kinds.readArgument(queueName.read, id, 'id')
+    const { attempt: given, ...values } = kinds.readWithDefaults(queueLogsOptions, options, 'queue.logs')
     let attempt = given
     const find = async () => {
       attempt ??= await this.#latestAttempt(name)
@@ -152,7 +159,7 @@ export class JobQueue implements PublicQueue {
   }
 
   async list(options?: QueueListOptions): Promise<QueueJob[]> {
-    const { limit, offset, state } = readWithDefaults(queueListOptions, options, 'queue.list')
+    const { limit, offset, state } = kinds.readWithDefaults(queueListOptions, options, 'queue.list')
     const states = state === undefined ? QUEUE_STATES : [state]
     const jobs = await this.#open(() => jobsIn(this.#queue, states, offset, limit))
     return Promise.all(jobs.map((job) => viewOf(this.#queue, this.#scripts, job)))
@@ -174,7 +181,7 @@ export class JobQueue implements PublicQueue {
   }
 
   async #wait(id: string, signal: AbortSignal | undefined): Promise<QueueJob> {
-    const name = readArgument(queueName.read, id, 'id')
+    const name = kinds.readArgument(queueName.read, id, 'id')
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([signal, this.#closed.signal])
     const events = (await this.#finished()).listen(name)
     let last: QueueJob | undefined
@@ -213,7 +220,7 @@ export class JobQueue implements PublicQueue {
   }
 
   async #job(id: string): Promise<Job | undefined> {
-    const name = readArgument(queueName.read, id, 'id')
+    const name = kinds.readArgument(queueName.read, id, 'id')
     return this.#open(() => Job.fromId(this.#queue, name))
   }
 

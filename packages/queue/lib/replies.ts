@@ -1,7 +1,7 @@
 /** Requests to hosts and their answers, which come on one channel for all readers of a queue object. */
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { clearTimeout, orAborted, setTimeout } from 'nacre/internal'
+import { aborts, clock } from 'nacre/internal'
 import type { HostRequest } from './inbox.js'
 import type { Names } from './keys.js'
 import { decodeAnswer } from './log-wire.js'
@@ -50,14 +50,14 @@ export class Replies {
         reply = found
         resolve()
       })
-      timer = setTimeout(resolve, within)
+      timer = clock.setTimeout(resolve, within)
     })
     try {
       await this.#scripts.call('ask', host, JSON.stringify({ ...request, reader: this.#reader, call }))
-      await orAborted(answered, stop)
+      await aborts.orAborted(answered, stop)
       return reply
     } finally {
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       this.#waiting.delete(call)
     }
   }

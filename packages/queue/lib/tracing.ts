@@ -1,5 +1,5 @@
 /** The trace context of a job: from its addition, through Redis, into the environment of its command. */
-import { readArgument, readCommand, showCommand, traced } from 'nacre/internal'
+import { kinds, traced } from 'nacre/internal'
 import type { JobRequest } from './data.js'
 import type { AttemptRef } from './keys.js'
 
@@ -33,8 +33,8 @@ export function traceRun<T>(
 }
 
 function shown(command: unknown): { command: string; argv: string[] | undefined } {
-  const checked = readArgument(readCommand, command, 'command')
-  return { command: showCommand(checked), argv: checked.argv }
+  const checked = kinds.readArgument(kinds.readCommand, command, 'command')
+  return { command: kinds.showCommand(checked), argv: checked.argv }
 }
 
 function traceOf({ TRACEPARENT, TRACESTATE }: Record<string, string | undefined>): Record<string, string> {

@@ -1,8 +1,8 @@
 /** The options of a worker, checked and with their defaults. */
-import { type CompleteValues, OptionError, readWithDefaults } from 'nacre/internal'
+import { kinds, OptionError } from 'nacre/internal'
 import { jobWorkerOptions } from './options.js'
 
-type Values = CompleteValues<typeof jobWorkerOptions>
+type Values = kinds.CompleteValues<typeof jobWorkerOptions>
 
 export type WorkerSettings = Values & {
   [K in 'name' | 'redis' | 'jobs' | 'host' | 'absence']: NonNullable<Values[K]>
@@ -13,7 +13,7 @@ const ABSENCE_MS = 600_000
 
 /** Checks the options of `new JobWorker`. Throws OptionError. */
 export function workerSettings(options: unknown): WorkerSettings {
-  const values = readWithDefaults(jobWorkerOptions, options, 'new JobWorker')
+  const values = kinds.readWithDefaults(jobWorkerOptions, options, 'new JobWorker')
   const { name, redis, jobs, host, lease, absence = Math.max(ABSENCE_MS, lease) } = values
   if (name === undefined || redis === undefined || jobs === undefined || host === undefined)
     throw new OptionError('INVALID_OPTION', 'new JobWorker needs name, redis, jobs and host')

@@ -4,7 +4,7 @@
  * The job's supervisor does the work and keeps the grace time. The kill from here is for a supervisor that could not
  * receive a grace time, and for what a killed one has left.
  */
-import { engineError, performance } from 'nacre/internal'
+import { clock, engineError } from 'nacre/internal'
 import { jobOf, readFacts, statusOf } from './facts.js'
 import { notFound } from './find.js'
 import { PollInterval } from './poll-interval.js'
@@ -25,9 +25,9 @@ export async function cancel(
   let lines = await call(place, 'cancel', jobId, 'ask', graceMs === undefined ? '-' : Math.ceil(graceMs / 10))
   const [facts] = readFacts(lines)
   if (facts === undefined || statusOf(facts) === undefined) throw notFound(jobId)
-  const deadline = performance.now() + (graceMs ?? jobOf(facts)?.graceMs ?? defaultGraceMs)
+  const deadline = clock.performance.now() + (graceMs ?? jobOf(facts)?.graceMs ?? defaultGraceMs)
   while (lines.includes('left yes')) {
-    const now = performance.now()
+    const now = clock.performance.now()
     if (now > deadline + UNKILLABLE_MS)
       throw engineError(
         'ENGINE_ERROR',

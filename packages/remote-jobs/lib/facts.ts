@@ -2,7 +2,7 @@
  * What the script reports about a job, and the conclusions from it. In one call, the script reads the record, the live
  * processes, and the record again. This module decides what that means, without further queries.
  */
-import type { JobRecord, JobState } from 'nacre/internal'
+import type { durable } from 'nacre/internal'
 
 interface Record {
   /** From the file `exit`. */
@@ -54,7 +54,7 @@ export function fromBase64(words: readonly string[]): Buffer {
  * The second record is for a job that ends between the first read and the check of its processes: it writes its record
  * before it ends. So a job is `crashed` only if its processes were gone while there was still no record.
  */
-export function statusOf({ first, second, life, meta }: Facts): JobState | undefined {
+export function statusOf({ first, second, life, meta }: Facts): durable.JobState | undefined {
   const alive = life === 'alive'
   if (meta === undefined && first === undefined && second === undefined) return undefined
   if (first === undefined && alive) return { state: 'running', alive, outputLost: false }
@@ -67,7 +67,7 @@ export function statusOf({ first, second, life, meta }: Facts): JobState | undef
     state: 'exited',
     exitCode: signal === undefined ? (number(end.exitCode) ?? exit) : undefined,
     signal,
-    reason: end.reason as JobState['reason'],
+    reason: end.reason as durable.JobState['reason'],
     alive: alive && end.leftBehind !== false,
     endedAt: string(end.endedAt),
     duration: number(end.durationMs),
@@ -76,7 +76,7 @@ export function statusOf({ first, second, life, meta }: Facts): JobState | undef
 }
 
 /** The identity of the job; undefined if `meta.json` is missing, damaged, or names a group that must not be signalled. */
-export function jobOf({ jobId, meta }: Facts): (JobRecord & { graceMs?: number }) | undefined {
+export function jobOf({ jobId, meta }: Facts): (durable.JobRecord & { graceMs?: number }) | undefined {
   const fields = parse(meta ?? '')
   const [dir, outputFile, exitFile] = [string(fields.dir), string(fields.outputFile), string(fields.exitFile)]
   const pgid = number(fields.pgid)

@@ -6,26 +6,7 @@
  */
 
 import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus, Jobs as PublicJobs } from 'nacre'
-import {
-  AbortError,
-  type Fetched,
-  followOutput,
-  freshJobId,
-  isCode,
-  type JobFollowPlan,
-  type JobPlace,
-  type JobReadPlan,
-  type JobStartPlan,
-  type JobsBackend,
-  type JobWaitPlan,
-  type OutputBackend,
-  publicHandle,
-  publicInfo,
-  publicStatus,
-  RootedJobs,
-  readOutput,
-  refuseAborted,
-} from 'nacre/internal'
+import { AbortError, aborts, durable, isCode, type JobsBackend, type plans, RootedJobs } from 'nacre/internal'
 import { cancel } from './cancel.js'
 import { type Facts, fromBase64, jobOf, readFacts, statusOf } from './facts.js'
 import { find, notFound } from './find.js'
@@ -45,7 +26,7 @@ export function createRemoteJobs(backend: CommandBackend, options?: RemoteJobsOp
 
 class ScriptJobs implements JobsBackend {
   readonly #plan: RemoteJobsPlan
-  readonly #output: OutputBackend = {
+  readonly #output: durable.OutputBackend = {
     fetch: (jobId, cursor, maxBytes) => this.#fetch(jobId, cursor, maxBytes),
     watch: () => {
       const interval = new PollInterval(this.#plan.maxPollInterval)
@@ -58,26 +39,26 @@ class ScriptJobs implements JobsBackend {
     this.#plan = plan
   }
 
-  async start(plan: JobStartPlan): Promise<JobHandle> {
-    const jobId = plan.jobId ?? freshJobId()
-    return publicHandle(await start(this.#plan.place, jobId, plan, this.#plan.defaults))
+  async start(plan: plans.JobStartPlan): Promise<JobHandle> {
+    const jobId = plan.jobId ?? durable.freshJobId()
+    return durable.publicHandle(await start(this.#plan.place, jobId, plan, this.#plan.defaults))
   }
 
   async status({ jobId }: { jobId: string }): Promise<JobStatus> {
     return known(await find(this.#plan.place, jobId))
   }
 
-  read({ jobId, cursor, ...plan }: JobReadPlan & JobPlace): Promise<JobRead<Encoding>> {
-    return readOutput(this.#output, jobId, cursor, plan)
+  read({ jobId, cursor, ...plan }: plans.JobReadPlan & plans.JobPlace): Promise<JobRead<Encoding>> {
+    return durable.readOutput(this.#output, jobId, cursor, plan)
   }
 
-  follow(jobId: string, cursor: number, plan: JobFollowPlan) {
-    return followOutput(this.#output, jobId, cursor, plan)
+  follow(jobId: string, cursor: number, plan: plans.JobFollowPlan) {
+    return durable.followOutput(this.#output, jobId, cursor, plan)
   }
 
-  async wait({ jobId, signal }: JobWaitPlan): Promise<JobStatus> {
+  async wait({ jobId, signal }: plans.JobWaitPlan): Promise<JobStatus> {
     const interval = new PollInterval(this.#plan.maxPollInterval)
-    refuseAborted(signal, 'the wait')
+    aborts.refuseAborted(signal, 'the wait')
     for (;;) {
       const status = await this.status({ jobId })
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
@@ -94,7 +75,7 @@ class ScriptJobs implements JobsBackend {
   async attach(jobId: string): Promise<JobHandle | null> {
     try {
       const job = jobOf(await find(this.#plan.place, jobId, 'whole'))
-      return job === undefined ? null : publicHandle(job)
+      return job === undefined ? null : durable.publicHandle(job)
     } catch (error) {
       if (isCode(error, 'JOB_NOT_FOUND')) return null
       throw error
@@ -104,7 +85,7 @@ class ScriptJobs implements JobsBackend {
   async list(): Promise<JobInfo[]> {
     const jobs = readFacts(await call(this.#plan.place, 'list')).flatMap((facts) => {
       const [job, status] = [jobOf(facts), statusOf(facts)]
-      return job === undefined || status === undefined ? [] : [publicInfo({ ...job, status })]
+      return job === undefined || status === undefined ? [] : [durable.publicInfo({ ...job, status })]
     })
     return jobs.sort((left, right) => compare(time(left), time(right)) || compare(left.jobId, right.jobId))
   }
@@ -114,7 +95,7 @@ class ScriptJobs implements JobsBackend {
   }
 
   /** Requests one byte more than it returns, to find out whether there is more. */
-  async #fetch(jobId: string, cursor: number, maxBytes: number): Promise<Fetched> {
+  async #fetch(jobId: string, cursor: number, maxBytes: number): Promise<durable.Fetched> {
     const lines = await call(this.#plan.place, 'read', jobId, cursor, maxBytes + 1)
     const [facts] = readFacts(lines)
     if (facts === undefined) throw notFound(jobId)
@@ -126,7 +107,7 @@ class ScriptJobs implements JobsBackend {
 function known(facts: Facts): JobStatus {
   const status = statusOf(facts)
   if (status === undefined) throw notFound(facts.jobId)
-  return publicStatus(status)
+  return durable.publicStatus(status)
 }
 
 function time({ startedAt }: JobInfo): number {

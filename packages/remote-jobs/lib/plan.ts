@@ -2,7 +2,7 @@
  * The arguments of createRemoteJobs.
  */
 
-import { OptionError, readArgument, readWithDefaults } from 'nacre/internal'
+import { kinds, OptionError } from 'nacre/internal'
 import { remoteJobsOptions } from './options.js'
 import type { CommandBackend } from './public.js'
 import type { RemotePlace } from './remote-call.js'
@@ -18,11 +18,11 @@ export interface RemoteJobsPlan {
 
 /** Checks the arguments. Throws OptionError. */
 export function planRemoteJobs(backend: unknown, options: unknown): RemoteJobsPlan {
-  const values = readWithDefaults(remoteJobsOptions, options, 'createRemoteJobs')
+  const values = kinds.readWithDefaults(remoteJobsOptions, options, 'createRemoteJobs')
   const { jobsRoot: root, cwd, env, forceKillAfterDelay: graceMs, callTimeout, maxPollInterval } = values
   return {
     place: {
-      backend: readArgument(commandBackend, backend, 'backend'),
+      backend: kinds.readArgument(commandBackend, backend, 'backend'),
       root,
       callTimeout: Math.ceil(callTimeout / 1000),
     },

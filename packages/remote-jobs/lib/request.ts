@@ -1,14 +1,14 @@
 /**
  * The request of a start: one run of bytes in four parts, which the script splits by their lengths.
  */
-import { type EnvLists, type JobStartPlan, path } from 'nacre/internal'
+import { type kinds, path, type plans } from 'nacre/internal'
 import { mergedEnv } from './environment.js'
 
 /** The defaults that all jobs of a backend share. */
 export interface RemoteDefaults {
   root: string
   cwd: string | undefined
-  env: EnvLists | undefined
+  env: kinds.EnvLists | undefined
   /** Milliseconds between SIGTERM and SIGKILL. */
   graceMs: number
 }
@@ -24,7 +24,7 @@ const VERSION = 1
 /** Builds the request. `mark` distinguishes the processes of this job from all others. */
 export function buildRequest(
   jobId: string,
-  plan: JobStartPlan,
+  plan: plans.JobStartPlan,
   mark: string,
   defaults: RemoteDefaults,
 ): Request {
@@ -39,7 +39,7 @@ export function buildRequest(
 }
 
 /** A file that the script reads as shell: the directory, and the arguments of env(1), each quoted. */
-function words({ command, cwd, env }: JobStartPlan, mark: string, defaults: RemoteDefaults): string {
+function words({ command, cwd, env }: plans.JobStartPlan, mark: string, defaults: RemoteDefaults): string {
   const changes = mergedEnv(defaults.env, env)
   const list = [
     ...changes.flatMap(([name, value]) => (value === null ? ['-u', name] : [])),
@@ -56,7 +56,12 @@ function words({ command, cwd, env }: JobStartPlan, mark: string, defaults: Remo
 }
 
 /** The end of meta.json, starting at a comma: the fields that only the script knows precede it. */
-function meta(jobId: string, plan: JobStartPlan, mark: string, { root, graceMs }: RemoteDefaults): string {
+function meta(
+  jobId: string,
+  plan: plans.JobStartPlan,
+  mark: string,
+  { root, graceMs }: RemoteDefaults,
+): string {
   const dir = path.posix.join(root, jobId)
   const { processName, timeout = 0, limits, shown } = plan
   const fields = {

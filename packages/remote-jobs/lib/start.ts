@@ -2,7 +2,7 @@
  * Starts a remote job: one call for the request that fits into it, plus one call for each further 66 KiB.
  */
 
-import { engineError, type JobRecord, type JobStartPlan, OptionError, SandboxError } from 'nacre/internal'
+import { type durable, engineError, OptionError, type plans, SandboxError } from 'nacre/internal'
 import { call, MOST_INLINE, mark, type RemotePlace, store } from './remote-call.js'
 import { buildRequest, type RemoteDefaults } from './request.js'
 
@@ -12,9 +12,9 @@ const NEED_CONTROLLERS = ['memory', 'cpus', 'pids'] as const
 export async function start(
   place: RemotePlace,
   jobId: string,
-  plan: JobStartPlan,
+  plan: plans.JobStartPlan,
   defaults: RemoteDefaults,
-): Promise<JobRecord> {
+): Promise<durable.JobRecord> {
   check(plan)
   const own = mark()
   const { payload, sizes } = buildRequest(jobId, plan, own, defaults)
@@ -43,7 +43,7 @@ export async function start(
 }
 
 /** Refuses what can be refused without a call. */
-function check({ limits, command }: JobStartPlan): void {
+function check({ limits, command }: plans.JobStartPlan): void {
   const missing = NEED_CONTROLLERS.find((name) => limits?.[name] !== undefined)
   if (missing !== undefined)
     throw engineError('LIMIT_UNSUPPORTED', `the limit ${missing} needs control groups: not for remote jobs`)

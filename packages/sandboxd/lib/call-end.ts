@@ -1,7 +1,7 @@
 /**
  * The early end of a call: its client cancels it or disconnects, or its deadline passes.
  */
-import { clearTimeout, MAX_MILLISECONDS, setTimeout } from 'nacre/internal'
+import { clock, kinds } from 'nacre/internal'
 import { Refused } from './status.js'
 
 /** What a call of grpc-js offers for that. */
@@ -40,11 +40,11 @@ export function endOf(call: EndingCall): CallEnd {
     isLate = true
     end()
   }
-  const delay = Math.min(Math.max(deadline - Date.now(), 0), MAX_MILLISECONDS)
-  const timer = Number.isFinite(deadline) ? setTimeout(expire, delay) : undefined
+  const delay = Math.min(Math.max(deadline - Date.now(), 0), kinds.MAX_MILLISECONDS)
+  const timer = Number.isFinite(deadline) ? clock.setTimeout(expire, delay) : undefined
   return {
     signal,
-    release: () => clearTimeout(timer),
+    release: () => clock.clearTimeout(timer),
     reasonFor(error) {
       if (isLate || Date.now() >= deadline)
         return new Refused('DEADLINE_EXCEEDED', 'the deadline of the call has passed')

@@ -1,7 +1,7 @@
 /**
  * The program of a call: its arguments, variables and directory, checked. Nothing here looks at the disk.
  */
-import { path, quote } from 'nacre/internal'
+import { kinds, path } from 'nacre/internal'
 import { Refused } from './status.js'
 
 /** A `ProcessConfig` as the decoder gives it. */
@@ -31,10 +31,10 @@ export function readConfig(raw: RawConfig | null, roots: readonly [string, ...st
   if (command.some(hasNul)) throw invalid('command must not have NUL characters')
   if (command.some(isTooLong)) throw invalid(`command must have words of at most ${MOST_BYTES} bytes`)
   for (const [name, value] of Object.entries(env)) {
-    if (!NAME.test(name)) throw invalid(`env_vars has ${quote(name)}, which is no name of a variable`)
+    if (!NAME.test(name)) throw invalid(`env_vars has ${kinds.quote(name)}, which is no name of a variable`)
     if (hasNul(value)) throw invalid(`env_vars has a NUL character in ${name}`)
     if (isTooLong(`${name}=${value}`))
-      throw invalid(`env_vars has more than ${MOST_BYTES} bytes in ${quote(name)}, name included`)
+      throw invalid(`env_vars has more than ${MOST_BYTES} bytes in ${kinds.quote(name)}, name included`)
   }
   if (hasNul(cwd)) throw invalid('cwd must not have NUL characters')
   return { command, env, cwd: below(roots, cwd) }
@@ -47,7 +47,7 @@ function below(roots: readonly [string, ...string[]], cwd: string): string {
     .map((start) => path.relative(start, path.resolve(root, cwd)))
     .find((found) => found !== '..' && !found.startsWith('../'))
   if (relative === undefined)
-    throw new Refused('PERMISSION_DENIED', `cwd ${quote(cwd)} is outside the root ${root}`)
+    throw new Refused('PERMISSION_DENIED', `cwd ${kinds.quote(cwd)} is outside the root ${root}`)
   return relative === '' ? '.' : relative
 }
 

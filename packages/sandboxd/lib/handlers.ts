@@ -4,7 +4,7 @@
 
 import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { Logger } from 'nacre'
-import { performance, report } from 'nacre/internal'
+import { clock, report } from 'nacre/internal'
 import { type CallEnd, endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'
 
@@ -79,7 +79,7 @@ export class Calls {
 
   /** Counts a call until the returned function is called, with 0 or its error, which it turns into a status. */
   #begin(name: string, end: CallEnd) {
-    const begun = performance.now()
+    const begun = clock.performance.now()
     this.#active++
     return (error: unknown) => {
       if (--this.#active === 0) for (const resolve of this.#idle.splice(0)) resolve()
@@ -87,7 +87,11 @@ export class Calls {
       const status =
         error === 0 ? { code: 0, details: 'OK', isOurFault: false } : statusOf(end.reasonFor(error))
       if (status.isOurFault) report(this.#logger, 'error', `grpc ${name}: ${error}`)
-      report(this.#logger, 'info', `grpc ${name} ${status.code} ${Math.round(performance.now() - begun)} ms`)
+      report(
+        this.#logger,
+        'info',
+        `grpc ${name} ${status.code} ${Math.round(clock.performance.now() - begun)} ms`,
+      )
       return { code: status.code, details: status.details }
     }
   }

@@ -4,7 +4,7 @@
  */
 
 import { isLoopback, type OpenSandboxd } from '@nacre/server/internal'
-import { OptionError, path, performance, report } from 'nacre/internal'
+import { clock, OptionError, path, report } from 'nacre/internal'
 import { fs, NativeBackend } from 'nacre/internal/server'
 import { type GrpcListener, listenGrpc } from './grpc.js'
 import { listenRest, type RestListener } from './rest.js'
@@ -22,7 +22,7 @@ export const openSandboxd: OpenSandboxd = async (backend, plan) => {
   const listeners: Array<GrpcListener | RestListener> = []
   try {
     const { metadataPrefix } = plan
-    const startedAt = performance.now()
+    const startedAt = clock.performance.now()
     const rest = await listenRest(
       { runtime, metadataPrefix, startedAt, isServing: () => isServing },
       { ...plan, port: plan.restPort },

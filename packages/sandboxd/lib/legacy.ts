@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { collect } from '@nacre/server/internal'
-import { clearTimeout, MAX_MILLISECONDS, setTimeout } from 'nacre/internal'
+import { clock, kinds } from 'nacre/internal'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import { type Reply, readFile, writePart } from './rest-files.js'
@@ -18,7 +18,7 @@ const MAX_BODY_BYTES = 1024 * 1024
 /** The exit code of a command that its time limit has ended, as of timeout(1). */
 const TIMED_OUT_CODE = 124
 
-const MAX_TIMEOUT_SECONDS = Math.floor(MAX_MILLISECONDS / 1000)
+const MAX_TIMEOUT_SECONDS = Math.floor(kinds.MAX_MILLISECONDS / 1000)
 
 interface ExecuteRequest {
   command: string
@@ -77,7 +77,7 @@ async function look(
 async function run(runtime: Runtime, { command, timeoutSeconds }: ExecuteRequest, signal: AbortSignal) {
   const late = new AbortController()
   const timer =
-    timeoutSeconds === undefined ? undefined : setTimeout(() => late.abort(), timeoutSeconds * 1000)
+    timeoutSeconds === undefined ? undefined : clock.setTimeout(() => late.abort(), timeoutSeconds * 1000)
   try {
     const config = { command: ['/bin/sh', '-c', command], env_vars: {} }
     const either = AbortSignal.any([signal, late.signal])
@@ -89,7 +89,7 @@ async function run(runtime: Runtime, { command, timeoutSeconds }: ExecuteRequest
     const message = `the command was killed after ${timeoutSeconds} seconds`
     return { stdout: '', stderr: message, exit_code: TIMED_OUT_CODE, timed_out: true }
   } finally {
-    clearTimeout(timer)
+    clock.clearTimeout(timer)
   }
 }
 

@@ -2,7 +2,8 @@
  * A directory as JSON.
  */
 import type { FileInfo } from 'nacre'
-import { type CheckedPath, checkPath, type FilesBackend } from 'nacre/internal/server'
+import { kinds } from 'nacre/internal'
+import type { backends } from 'nacre/internal/server'
 
 /** Symlinks that are followed at a time. */
 const AT_ONCE = 16
@@ -21,7 +22,10 @@ export interface Listing {
 }
 
 /** Lists a directory. A symlink is shown as what it points at; one that leads nowhere or out of the root is left out. */
-export async function listDirectory(files: FilesBackend, directory: CheckedPath): Promise<Listing> {
+export async function listDirectory(
+  files: backends.FilesBackend,
+  directory: kinds.CheckedPath,
+): Promise<Listing> {
   const found = await files.list(directory, 1)
   const entries: Array<Entry | undefined> = []
   for (let start = 0; start < found.length; start += AT_ONCE) {
@@ -34,9 +38,9 @@ export async function listDirectory(files: FilesBackend, directory: CheckedPath)
   }
 }
 
-async function entryOf(files: FilesBackend, info: FileInfo): Promise<Entry | undefined> {
+async function entryOf(files: backends.FilesBackend, info: FileInfo): Promise<Entry | undefined> {
   const shown =
-    info.type === 'symlink' ? await target(files, checkPath(info.pathBytes ?? info.path, 'path')) : info
+    info.type === 'symlink' ? await target(files, kinds.checkPath(info.pathBytes ?? info.path, 'path')) : info
   if (shown === undefined) return undefined
   return {
     name: info.name,
@@ -47,7 +51,7 @@ async function entryOf(files: FilesBackend, info: FileInfo): Promise<Entry | und
   }
 }
 
-async function target(files: FilesBackend, path: CheckedPath): Promise<FileInfo | undefined> {
+async function target(files: backends.FilesBackend, path: kinds.CheckedPath): Promise<FileInfo | undefined> {
   try {
     return (await files.stat(path)) ?? undefined
   } catch {

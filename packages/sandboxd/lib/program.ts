@@ -1,8 +1,8 @@
 /**
  * Whether there is a program to run. bash would report a missing one as exit code 127, and a call should fail instead.
  */
-import { path, quote } from 'nacre/internal'
-import { checkPath, type FilesBackend } from 'nacre/internal/server'
+import { kinds, path } from 'nacre/internal'
+import type { backends } from 'nacre/internal/server'
 import { Refused } from './status.js'
 
 const ANY_EXECUTES = 0o111
@@ -12,7 +12,7 @@ const ANY_EXECUTES = 0o111
  * PERMISSION_DENIED for what is there and cannot be executed.
  */
 export async function findProgram(
-  files: FilesBackend,
+  files: backends.FilesBackend,
   name: string,
   cwd: string,
   searched: string,
@@ -20,14 +20,15 @@ export async function findProgram(
   const places = name.includes('/') ? [cwd] : searched.split(':').map((place) => path.resolve(cwd, place))
   const found = await Promise.all(places.map((place) => stat(files, path.resolve(place, name))))
   if (found.includes('program')) return
-  if (found.includes('other')) throw new Refused('PERMISSION_DENIED', `${quote(name)} cannot be executed`)
+  if (found.includes('other'))
+    throw new Refused('PERMISSION_DENIED', `${kinds.quote(name)} cannot be executed`)
   const where = name.includes('/') ? '' : ' on PATH'
-  throw new Refused('NOT_FOUND', `there is no program ${quote(name)}${where}`)
+  throw new Refused('NOT_FOUND', `there is no program ${kinds.quote(name)}${where}`)
 }
 
-async function stat(files: FilesBackend, file: string): Promise<'program' | 'other' | 'none'> {
+async function stat(files: backends.FilesBackend, file: string): Promise<'program' | 'other' | 'none'> {
   try {
-    const info = await files.stat(checkPath(file, 'path'))
+    const info = await files.stat(kinds.checkPath(file, 'path'))
     if (info === null) return 'none'
     return info.type === 'file' && (info.mode & ANY_EXECUTES) !== 0 ? 'program' : 'other'
   } catch {

@@ -4,7 +4,8 @@
 
 import type { IncomingMessage } from 'node:http'
 import { type ByteReply, fileReply } from '@nacre/server/internal'
-import { type CheckedPath, checkPath, type FilesBackend, planFileRemove } from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import type { backends } from 'nacre/internal/server'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import type { Runtime } from './runtime.js'
@@ -18,8 +19,8 @@ const NORMAL_MODE = 0o644
 
 /** The content of a file, or what is in a directory. */
 export async function readFile(
-  files: FilesBackend,
-  path: CheckedPath,
+  files: backends.FilesBackend,
+  path: kinds.CheckedPath,
   incoming: IncomingMessage,
   signal: AbortSignal,
 ): Promise<Reply> {
@@ -38,7 +39,7 @@ export async function readFile(
 /** Writes a file, which takes the place of the old one when all of it has arrived. */
 export async function writeFile(
   runtime: Runtime,
-  path: CheckedPath,
+  path: kinds.CheckedPath,
   query: URLSearchParams,
   incoming: IncomingMessage,
   signal: AbortSignal,
@@ -57,7 +58,7 @@ export async function writePart(
   incoming: IncomingMessage,
   signal: AbortSignal,
 ): Promise<void> {
-  await runtime.inSession(() => runtime.files.stat(checkPath('.', 'path')))
+  await runtime.inSession(() => runtime.files.stat(kinds.checkPath('.', 'path')))
   await upload(incoming, async (data, name) => {
     if (name === undefined || name === '')
       throw new RestRefusal('INVALID_ARGUMENT', 'the part `file` of the form has no file name')
@@ -69,15 +70,15 @@ export async function writePart(
 
 /** Removes a file, a symlink or a directory. The root stays; with `recursive`, it is emptied. */
 export async function removeFile(
-  files: FilesBackend,
-  path: CheckedPath,
+  files: backends.FilesBackend,
+  path: kinds.CheckedPath,
   query: URLSearchParams,
 ): Promise<Reply> {
   const recursive = flagOf(query.get('recursive'))
   if (isRoot(path)) {
     if (!recursive) throw notEmpty()
     for (const { path: own, pathBytes } of await files.list(path, 1))
-      await files.act(planFileRemove(pathBytes ?? own, { recursive: true }))
+      await files.act(plans.planFileRemove(pathBytes ?? own, { recursive: true }))
     return 'nothing'
   }
   try {
@@ -89,7 +90,7 @@ export async function removeFile(
   return 'nothing'
 }
 
-function isRoot({ shown }: CheckedPath): boolean {
+function isRoot({ shown }: kinds.CheckedPath): boolean {
   return shown === '.'
 }
 

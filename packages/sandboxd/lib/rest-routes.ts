@@ -3,7 +3,7 @@
  */
 
 import type { IncomingMessage } from 'node:http'
-import { performance } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 import { answerLegacy, LEGACY } from './legacy.js'
 import { metadataOf } from './metadata.js'
 import { RestRefusal } from './rest-error.js'
@@ -30,7 +30,7 @@ export async function answer(routes: Routes, incoming: IncomingMessage, signal: 
     throw new RestRefusal('UNAVAILABLE', 'the sandbox has ended, or is ending')
   if (route === '/v1/health') {
     allow(incoming, 'GET', 'HEAD')
-    const uptime_seconds = Math.floor((performance.now() - routes.startedAt) / 1000)
+    const uptime_seconds = Math.floor((clock.performance.now() - routes.startedAt) / 1000)
     return { json: { status: 'ok', uptime_seconds } }
   }
   if (route === '/v1/metadata') {

@@ -7,7 +7,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Guard, headerFields, isLoopback, isLoopbackName, listen, Requests } from '@nacre/server/internal'
 import type { Logger } from 'nacre'
-import { performance, report } from 'nacre/internal'
+import { clock, report } from 'nacre/internal'
 import { sendBytes } from './rest-bytes.js'
 import { failureOf } from './rest-error.js'
 import type { Reply } from './rest-files.js'
@@ -78,7 +78,7 @@ async function handle(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
 ): Promise<void> {
-  const begun = performance.now()
+  const begun = clock.performance.now()
   const gone = new AbortController()
   // A client that disconnects ends its own request only.
   for (const side of [incoming, outgoing]) side.on('error', () => {})
@@ -93,7 +93,7 @@ async function handle(
     fail(outgoing, error, plan)
   }
   const { route } = targetOf(incoming.url ?? '/')
-  const milliseconds = Math.round(performance.now() - begun)
+  const milliseconds = Math.round(clock.performance.now() - begun)
   report(
     plan.logger,
     'info',

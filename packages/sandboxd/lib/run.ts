@@ -3,8 +3,8 @@
  */
 
 import type { LogEvent, ProcessExit } from 'nacre'
-import { signalNumber } from 'nacre/internal'
-import { type LocalProcess, planLogStream } from 'nacre/internal/server'
+import { plans, signalNumber } from 'nacre/internal'
+import type { LocalProcess } from 'nacre/internal/server'
 import { Refused } from './status.js'
 
 /** The most bytes of one message. */
@@ -19,7 +19,7 @@ export type RunEvent = { stdout: Uint8Array } | { stderr: Uint8Array } | { exit:
  * slow reader holds the program back.
  */
 export async function* eventsOf(process: LocalProcess, signal: AbortSignal): AsyncGenerator<RunEvent> {
-  const output = process.output(planLogStream({ encoding: 'buffer', signal }, 'output'))
+  const output = process.output(plans.planLogStream({ encoding: 'buffer', signal }, 'output'))
   for await (const event of output as AsyncIterable<LogEvent<'buffer'>>) {
     if (event.missing !== undefined)
       throw new Refused('DATA_LOSS', `${event.missing} bytes of output were lost: the disk is full`)

@@ -2,15 +2,8 @@
  * The sandbox as sandboxd sees it: a session of its own, whose directory is the root, and the files below that.
  */
 
-import { isCode, path, readCommand } from 'nacre/internal'
-import {
-  checkPath,
-  type FilesBackend,
-  type LocalProcess,
-  type NativeBackend,
-  ownOnly,
-  readProcess,
-} from 'nacre/internal/server'
+import { isCode, kinds, path, plans } from 'nacre/internal'
+import { type backends, type LocalProcess, type NativeBackend, ownOnly } from 'nacre/internal/server'
 import type { Config } from './config.js'
 import { findProgram } from './program.js'
 import { Refused } from './status.js'
@@ -36,7 +29,7 @@ export class Runtime {
   /** The root, and the path that it was given as: both begin absolute paths of clients. */
   readonly roots: readonly [string, string]
   /** Files below the root. */
-  readonly files: FilesBackend
+  readonly files: backends.FilesBackend
   readonly #backend: NativeBackend
 
   /** `root`: without links; `given` leads to it. */
@@ -90,7 +83,7 @@ export class Runtime {
   /** The program replaces the shell in every engine mode, so signals for the process group reach only the program. */
   async #start(config: Config, { hasInput, terminal, signal }: ProgramOptions): Promise<LocalProcess> {
     const { command, env } = config
-    const info = await this.files.stat(checkPath(config.cwd, 'cwd'))
+    const info = await this.files.stat(kinds.checkPath(config.cwd, 'cwd'))
     if (info === null) throw new Refused('NOT_FOUND', `cwd '${config.cwd}' does not exist`)
     if (info.type !== 'directory')
       throw new Refused('INVALID_ARGUMENT', `cwd '${config.cwd}' is no directory`)
@@ -98,7 +91,7 @@ export class Runtime {
     const searched = env.PATH ?? this.env().PATH ?? ''
     if (await this.#backend.hasSession(SESSION))
       await findProgram(this.#backend.files(SESSION), command[0] ?? '', cwd, searched)
-    const request = readProcess(command, {
+    const request = plans.readProcess(command, {
       sessionId: SESSION,
       cwd,
       env,
@@ -108,7 +101,7 @@ export class Runtime {
       ...(hasInput && { input: 'pipe' }),
       ...(terminal && { pty: terminal }),
     })
-    const replacing = readCommand(['exec', '--', ...command])
+    const replacing = kinds.readCommand(['exec', '--', ...command])
     return this.#backend.startProcess({ ...request, command: replacing, window: WINDOW_BYTES })
   }
 }

@@ -3,7 +3,8 @@
  *
  * The raw text is read, since a URL parser resolves `..` and `%2e%2e` before anything can refuse them.
  */
-import { type CheckedPath, checkPath } from 'nacre/internal/server'
+import { kinds } from 'nacre/internal'
+
 import { RestRefusal } from './rest-error.js'
 
 export interface Target {
@@ -25,16 +26,16 @@ export function targetOf(url: string): Target {
  * A path relative to the root, `.` for the root itself. `encoded` is the path as it is in the target; an
  * encoded slash separates, too. Throws PERMISSION_DENIED for a path that leads out of the root by its text.
  */
-export function pathBelowRoot(encoded: string): CheckedPath {
+export function pathBelowRoot(encoded: string): kinds.CheckedPath {
   return below(decoded(encoded))
 }
 
 /** The same for a path that is not encoded. */
-export function plainPathBelowRoot(text: string): CheckedPath {
+export function plainPathBelowRoot(text: string): kinds.CheckedPath {
   return below(withoutNul(Buffer.from(text, 'utf8').toString('latin1')))
 }
 
-function below(bytes: string): CheckedPath {
+function below(bytes: string): kinds.CheckedPath {
   // One character is one byte, so that names which are no UTF-8 stay what they are.
   const names: string[] = []
   for (const name of bytes.split('/')) {
@@ -43,7 +44,7 @@ function below(bytes: string): CheckedPath {
     else if (names.pop() === undefined)
       throw new RestRefusal('PERMISSION_DENIED', 'the path leads out of the root')
   }
-  return checkPath(Buffer.from(names.length === 0 ? '.' : names.join('/'), 'latin1'), 'path')
+  return kinds.checkPath(Buffer.from(names.length === 0 ? '.' : names.join('/'), 'latin1'), 'path')
 }
 
 function decoded(encoded: string): string {

@@ -1,11 +1,11 @@
 /** Large replies about a workspace leave the server in pieces of bounded size. */
 import type { Change } from 'nacre'
-import { workspaceCalls } from 'nacre/internal/server'
+import { protocol } from 'nacre/internal/server'
 import { expect, it } from 'vitest'
 import { listPieces } from '../lib/long-list.js'
 import { patchReply } from '../lib/v1/workspace.js'
 
-const { reply } = workspaceCalls.changes
+const { reply } = protocol.workspaceCalls.changes
 
 function changes(count: number): Change[] {
   return Array.from({ length: count }, (_, index) => {
@@ -38,8 +38,8 @@ it('the changes of 200,000 files', async () => {
 
 it('a short list, and a reply that is none, have one piece', () => {
   expect(listPieces(reply, changes(500))).toBe(undefined)
-  expect(listPieces(workspaceCalls.usage.reply, { layers: 1 } as never)).toBe(undefined)
-  expect(listPieces(workspaceCalls.delete.reply, undefined)).toBe(undefined)
+  expect(listPieces(protocol.workspaceCalls.usage.reply, { layers: 1 } as never)).toBe(undefined)
+  expect(listPieces(protocol.workspaceCalls.delete.reply, undefined)).toBe(undefined)
 })
 
 it('a patch', async () => {

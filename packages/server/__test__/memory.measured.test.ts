@@ -1,6 +1,6 @@
 /** What the server keeps of requests that it has answered. */
 
-import type { Backend } from 'nacre/internal/server'
+import type { backends } from 'nacre/internal/server'
 import { expect, it } from 'vitest'
 import { withServer } from '../../../__test__/helpers/http.js'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
@@ -28,7 +28,9 @@ it('refused requests with long ids leave nothing in memory', () =>
 
 it('sessions that have ended are forgotten without a scrape of the metrics', () =>
   withSandbox(async ({ sandbox }) => {
-    const metrics = new Metrics({ listSessions: async () => ['default'] } as Partial<Backend> as Backend)
+    const metrics = new Metrics({
+      listSessions: async () => ['default'],
+    } as Partial<backends.Backend> as backends.Backend)
     const result = await sandbox.exec('true')
     const run = async (rounds: number) => {
       for (let round = 0; round < rounds; round++) {

@@ -7,7 +7,7 @@
 
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'nacre'
-import { performance, report } from 'nacre/internal'
+import { clock, report } from 'nacre/internal'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
 
@@ -25,8 +25,8 @@ const MOST_CHARACTERS = 300
 
 export function accessLog(logger: Logger): MiddlewareHandler {
   return async (c, next) => {
-    const begun = performance.now()
-    whenSent(c, () => report(logger, 'info', accessLine(c, performance.now() - begun)))
+    const begun = clock.performance.now()
+    whenSent(c, () => report(logger, 'info', accessLine(c, clock.performance.now() - begun)))
     await next()
   }
 }

@@ -7,8 +7,8 @@
  */
 
 import type { Command, Encoding, ExecEvent, ExecOptions, ExecStream } from 'nacre'
-import { OptionError, type Result } from 'nacre/internal'
-import { type Backend, openStream, readExec, runToEnd } from 'nacre/internal/server'
+import { OptionError, plans, type Result } from 'nacre/internal'
+import { type backends, openStream, runToEnd } from 'nacre/internal/server'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
 const WINDOW = 4
@@ -42,19 +42,19 @@ interface ConnectionOptions {
 
 /** Runs a command whose result is one reply. */
 export async function runToReply(
-  backend: Backend,
+  backend: backends.Backend,
   command: Command,
   options: ExecOptions<Encoding, boolean>,
   hold?: string,
 ): Promise<Result> {
   refuseLargeResult(options)
   const bounds = { maxBuffer: MAX_REPLY_BUFFER_BYTES }
-  return runToEnd(backend, { ...readExec(command, options, 'exec'), bounds, hold })
+  return runToEnd(backend, { ...plans.readExec(command, options, 'exec'), bounds, hold })
 }
 
 /** Starts a command whose output goes to a connection. */
 export function streamToConnection<E extends Encoding>(
-  backend: Backend,
+  backend: backends.Backend,
   command: Command,
   options: ExecOptions<E, boolean>,
   { wholeResult = false, byteEvents, hold }: ConnectionOptions = {},
@@ -62,7 +62,7 @@ export function streamToConnection<E extends Encoding>(
   refuseLargeResult(options)
   const maxBuffer = wholeResult ? MAX_REPLY_BUFFER_BYTES : MAX_BUFFER_BYTES
   const bounds = { window: WINDOW, maxBuffer, byteEvents }
-  return openStream(backend, { ...readExec(command, options, 'execStream'), wholeResult, bounds, hold })
+  return openStream(backend, { ...plans.readExec(command, options, 'execStream'), wholeResult, bounds, hold })
 }
 
 /**

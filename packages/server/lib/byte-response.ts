@@ -1,8 +1,8 @@
 /**
  * Bytes as the body of a response. The next piece is read when the client has taken the previous one.
  */
-import { AbortError, clearTimeout, onAbort, setTimeout } from 'nacre/internal'
-import type { FileSource } from 'nacre/internal/server'
+import { AbortError, aborts, clock } from 'nacre/internal'
+import type { backends } from 'nacre/internal/server'
 
 /** Milliseconds in which a client takes a piece when the server ends. */
 const PATIENCE_MS = 1000
@@ -13,7 +13,7 @@ export interface ByteReply {
   headers: Record<string, string>
   /** The first piece; undefined for an empty body. Then `source` is not read. */
   first?: Uint8Array | undefined
-  source?: FileSource | undefined
+  source?: backends.FileSource | undefined
   /** The length that the headers announce. */
   length?: number | undefined
 }
@@ -50,7 +50,7 @@ export function byteResponse(
     isOpen = false
     ignore()
     ignoreClosing()
-    clearTimeout(patience)
+    clock.clearTimeout(patience)
     onEnd()
   }
   const leave = () => {
@@ -58,7 +58,7 @@ export function byteResponse(
     end()
     source.close()
   }
-  const ignore = onAbort(gone, leave)
+  const ignore = aborts.onAbort(gone, leave)
   if (gone.aborted) leave()
   const next = async (): Promise<Uint8Array | undefined> => {
     const piece = waiting ?? (first && (await source.read()))
@@ -81,10 +81,10 @@ export function byteResponse(
         const cut = () => breakOff(controller, new AbortError(closing.reason))
         // A client that reads nothing would hold up the end of the server.
         watch = () => {
-          clearTimeout(patience)
-          patience = setTimeout(cut, PATIENCE_MS)
+          clock.clearTimeout(patience)
+          patience = clock.setTimeout(cut, PATIENCE_MS)
         }
-        ignoreClosing = onAbort(closing, watch)
+        ignoreClosing = aborts.onAbort(closing, watch)
         if (closing.aborted) watch()
       },
       async pull(controller) {

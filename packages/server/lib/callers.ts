@@ -6,7 +6,7 @@
  * any request until it has the reply, and no command runs twice. Another request with that number is refused.
  */
 import { crypto } from 'nacre/internal'
-import { CALL_HEADER, RECEIVED_HEADER } from 'nacre/internal/server'
+import { protocol } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import { IdempotentCall } from './idempotent-call.js'
 import { UsedNumbers } from './used-numbers.js'
@@ -81,14 +81,14 @@ export class Callers {
 
   /** The call that a request names; undefined when it names none. Throws a Refusal. */
   callOf(headers: Headers, asked: Asked): IdempotentCall | undefined {
-    const name = headers.get(CALL_HEADER)
+    const name = headers.get(protocol.CALL_HEADER)
     if (name === null) return undefined
     const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []
-    if (id === '') throw new Refusal('VALIDATION_FAILED', `${CALL_HEADER} must be <caller>/<number>`)
+    if (id === '') throw new Refusal('VALIDATION_FAILED', `${protocol.CALL_HEADER} must be <caller>/<number>`)
     const caller = this.#find(id)
     this.#callers.delete(id)
     this.#callers.set(id, caller)
-    acknowledge(caller, headers.get(RECEIVED_HEADER))
+    acknowledge(caller, headers.get(protocol.RECEIVED_HEADER))
     return this.#open(caller, Number(digits), digestOf(asked))
   }
 

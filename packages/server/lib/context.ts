@@ -2,7 +2,7 @@
  * The context of every route.
  */
 import type { Logger } from 'nacre'
-import type { Backend } from 'nacre/internal/server'
+import type { backends } from 'nacre/internal/server'
 import type { Callers } from './callers.js'
 import type { Holds } from './holds.js'
 import type { Metrics } from './metrics.js'
@@ -13,7 +13,7 @@ import type { Runs } from './runs.js'
 import type { Uploads } from './uploads.js'
 
 export interface ServerContext {
-  backend: Backend
+  backend: backends.Backend
   metrics: Metrics
   runs: Runs
   processes: Processes

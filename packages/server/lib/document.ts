@@ -1,16 +1,8 @@
 /**
  * The OpenAPI document: the routes with the schemas of their kinds and replies.
  */
-import {
-  type OptionsSchema,
-  type OptionTable,
-  owns,
-  reply,
-  type Schema,
-  sendable,
-  type Typed,
-  text,
-} from 'nacre/internal/server'
+import type { kinds } from 'nacre/internal'
+import { owns, protocol, replies } from 'nacre/internal/server'
 import { STATUSES } from './failure.js'
 import { paramsOf } from './parameters.js'
 import type { AnyRoute } from './route.js'
@@ -32,13 +24,13 @@ const securitySchemes = {
   header: { type: 'apiKey', in: 'header', name: 'X-Nacre-Token' },
 }
 
-const error = reply(
+const error = replies.reply(
   {
-    code: text,
-    message: text,
+    code: replies.text,
+    message: replies.text,
     context: { schema: { type: 'object' } },
     httpStatus: { schema: { type: 'integer' } },
-    timestamp: text,
+    timestamp: replies.text,
   },
   'Error',
 )
@@ -49,15 +41,14 @@ const BYTES = { 'application/octet-stream': { schema: { type: 'string', format: 
 const EVENTS = { description: 'server-sent events; the data of each is JSON' }
 
 /** The options of a public interface, each with its comment. */
-export function described<T extends OptionTable>(table: T): T {
-  const options = sendable(table).map(([name, option]) => [
-    name,
-    { ...option, description: textOf(table, name) },
-  ])
+export function described<T extends kinds.OptionTable>(table: T): T {
+  const options = protocol
+    .sendable(table)
+    .map(([name, option]) => [name, { ...option, description: textOf(table, name) }])
   return Object.fromEntries(options)
 }
 
-function textOf(table: OptionTable, name: string): string | undefined {
+function textOf(table: kinds.OptionTable, name: string): string | undefined {
   return texts.get(table)?.[name]
 }
 
@@ -81,7 +72,7 @@ function operationOf(route: TaggedRoute, schemas: Record<string, object>): objec
     ...parametersOf('path', paramsOf(path), schemas),
     ...parametersOf('query', query, schemas),
   ]
-  const json = (typed: Typed) => ({ 'application/json': { schema: schemaOf(typed, schemas) } })
+  const json = (typed: kinds.Typed) => ({ 'application/json': { schema: schemaOf(typed, schemas) } })
   const content = upload ? BYTES : body && json({ schema: body })
   const refusal = (...codes: string[]) => ({
     description: `an error: ${codes.join(', ')}`,
@@ -104,7 +95,7 @@ function operationOf(route: TaggedRoute, schemas: Record<string, object>): objec
   }
 }
 
-function successOf({ reply, method }: AnyRoute, json: (typed: Typed) => object): object {
+function successOf({ reply, method }: AnyRoute, json: (typed: kinds.Typed) => object): object {
   if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
   if (reply === 'events')
     return { 200: { description: 'events', content: { 'text/event-stream': { schema: EVENTS } } } }
@@ -122,11 +113,11 @@ function successOf({ reply, method }: AnyRoute, json: (typed: Typed) => object):
 
 function parametersOf(
   place: string,
-  shape: OptionsSchema | undefined,
+  shape: kinds.OptionsSchema | undefined,
   schemas: Record<string, object>,
 ): object[] {
   if (shape === undefined) return []
-  return sendable(shape.options).map(([name, { description, json }]) => ({
+  return protocol.sendable(shape.options).map(([name, { description, json }]) => ({
     schema: schemaOf({ ...json, description }, schemas),
     required: shape.required.includes(name),
     ...(description !== undefined && { description }),
@@ -135,19 +126,19 @@ function parametersOf(
 }
 
 /** The schema of a request, a reply, or a member of one. */
-export function schemaOf({ schema, description }: Typed, schemas: Record<string, object>): object {
+export function schemaOf({ schema, description }: kinds.Typed, schemas: Record<string, object>): object {
   const own = namedOf(schema, schemas)
   if (description === undefined) return own
   return '$ref' in own ? { allOf: [own, { description }] } : { ...own, description }
 }
 
-function namedOf({ name, ...schema }: Schema, schemas: Record<string, object>): object {
+function namedOf({ name, ...schema }: kinds.Schema, schemas: Record<string, object>): object {
   if (name === undefined) return typeOf(schema, schemas)
   schemas[name] ??= typeOf(schema, schemas)
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function typeOf(schema: Schema, schemas: Record<string, object>): object {
+function typeOf(schema: kinds.Schema, schemas: Record<string, object>): object {
   if (owns(schema, 'items')) return { type: 'array', items: schemaOf(schema.items, schemas) }
   if (owns(schema, 'anyOf')) return { anyOf: schema.anyOf.map((one) => schemaOf(one, schemas)) }
   if (owns(schema, 'nullable')) {
@@ -158,7 +149,7 @@ function typeOf(schema: Schema, schemas: Record<string, object>): object {
     return { type: 'object', additionalProperties: schemaOf(schema.values.json, schemas) }
   if (owns(schema, 'options')) {
     const { options, required, isOpen } = schema
-    const properties = sendable(options).map(([name, { json, default: value, description }]) => {
+    const properties = protocol.sendable(options).map(([name, { json, default: value, description }]) => {
       const about = { ...json, description: description ?? textOf(options, name) }
       return [name, { ...schemaOf(about, schemas), ...(value !== undefined && { default: value }) }]
     })

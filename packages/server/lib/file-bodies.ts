@@ -5,7 +5,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, type Http2ServerResponse } from 'node:http2'
-import { clearTimeout, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 
 const CONTENT = /^\/v1\/(sessions\/[^/?]+\/files\/content|uploads\/[^/?]+)(\?|$)/
 
@@ -50,13 +50,13 @@ export function boundArrival(incoming: IncomingMessage, outgoing: ServerResponse
   const { headers, method, url } = incoming
   const hasBody = Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
   if (!hasBody || isUpload(method, url)) return
-  const timer = setTimeout(() => {
+  const timer = clock.setTimeout(() => {
     if (incoming.complete) return
     if (!outgoing.headersSent) incoming.socket.write(LATE)
     incoming.socket.destroySoon()
   }, timeoutMs)
   timer.unref()
-  const release = () => clearTimeout(timer)
+  const release = () => clock.clearTimeout(timer)
   limits.set(incoming, release)
   incoming.once('close', release)
 }

@@ -12,7 +12,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'nacre'
-import { describe, report, TOKEN_HEADER } from 'nacre/internal'
+import { kinds, report, TOKEN_HEADER } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 
@@ -110,7 +110,7 @@ export class Guard {
       this.#refusePage(
         'pages without an origin, like files and sandboxed frames, may not call: serve the page over HTTP',
       )
-    const what = describe(origin)
+    const what = kinds.describe(origin)
     this.#refusePage(
       `pages of ${what} may not call: if you trust them, start the server with --allow-origin ${what}, or the option allowedOrigins`,
     )
@@ -126,7 +126,10 @@ export class Guard {
   checkName(headers: HeaderFields): void {
     const host = headers.get('host')
     if (host === null || this.#isName(host)) return
-    throw new Refusal('FORBIDDEN', `this server has another name than the header Host: ${describe(host)}`)
+    throw new Refusal(
+      'FORBIDDEN',
+      `this server has another name than the header Host: ${kinds.describe(host)}`,
+    )
   }
 
   #checkCaller(headers: HeaderFields, peer: string | undefined): void {

@@ -2,21 +2,21 @@
  * The holds of clients. Each lasts as long as the stream that reports it: with a connection, or with a call that survives its
  * connections.
  */
-import { engineError, onAbort } from 'nacre/internal'
-import { type HoldBackend, tables } from 'nacre/internal/server'
+import { aborts, engineError } from 'nacre/internal'
+import { type backends, tables } from 'nacre/internal/server'
 import { EventStream } from './sse.js'
 import { encodeReply } from './wire.js'
 
 export class Holds {
   /** By id. */
-  readonly #holds = new Map<string, HoldBackend>()
+  readonly #holds = new Map<string, backends.HoldBackend>()
 
   /** The events of a hold that has begun. `signal` ends it. */
-  events(hold: HoldBackend, signal: AbortSignal): EventStream {
+  events(hold: backends.HoldBackend, signal: AbortSignal): EventStream {
     const { id } = hold
     this.#holds.set(id, hold)
     const release = () => void hold.release().catch(() => {})
-    const ignore = onAbort(signal, release)
+    const ignore = aborts.onAbort(signal, release)
     if (signal.aborted) release()
     void hold.ended.then(() => {
       ignore()

@@ -3,7 +3,7 @@
  *
  * While no connection waits for the call, a timer runs. When it expires, the work is aborted and the reply is dropped.
  */
-import { clearTimeout, crypto, onAbort, setTimeout } from 'nacre/internal'
+import { aborts, clock, crypto } from 'nacre/internal'
 import type { EventLog } from './event-log.js'
 import { bodyOfPieces } from './long-list.js'
 
@@ -47,7 +47,7 @@ export class IdempotentCall {
     const { closing } = owner
     this.digest = digest
     this.#owner = owner
-    this.#release = onAbort(closing, () => this.#abort.abort(closing.reason))
+    this.#release = aborts.onAbort(closing, () => this.#abort.abort(closing.reason))
     if (closing.aborted) this.#abort.abort(closing.reason)
   }
 
@@ -59,17 +59,17 @@ export class IdempotentCall {
   /** Marks a connection that waits for the call. Returns the function that marks its end. */
   attach(gone: AbortSignal): () => void {
     this.#connections++
-    clearTimeout(this.#timer)
+    clock.clearTimeout(this.#timer)
     let isAttached = true
     const detach = () => {
       if (!isAttached) return
       isAttached = false
       ignore()
       if (--this.#connections > 0 || this.signal.aborted) return
-      this.#timer = setTimeout(() => this.#owner.forget(), this.#owner.keep)
+      this.#timer = clock.setTimeout(() => this.#owner.forget(), this.#owner.keep)
       this.#timer.unref()
     }
-    const ignore = onAbort(gone, detach)
+    const ignore = aborts.onAbort(gone, detach)
     if (gone.aborted) detach()
     return detach
   }
@@ -121,7 +121,7 @@ export class IdempotentCall {
 
   /** Aborts what still runs and drops the rest. */
   end(reason: string): void {
-    clearTimeout(this.#timer)
+    clock.clearTimeout(this.#timer)
     this.#release()
     this.#resize(0)
     this.#hasEnded = true

@@ -5,7 +5,7 @@
  * longer, its response begins with status 200 and blanks, which JSON allows, and ends with the reply, or with the envelope of its
  * error: readers of such a response look at `httpStatus` in the body.
  */
-import { clearInterval, clearTimeout, setInterval, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 
 const BLANK = new TextEncoder().encode(' ')
 
@@ -22,7 +22,7 @@ export async function keptAlive(
   }
   let timer: NodeJS.Timeout | undefined
   const reply = settled.then((response) => {
-    clearInterval(timer)
+    clock.clearInterval(timer)
     onEnd()
     return response.body?.getReader()
   })
@@ -30,7 +30,7 @@ export async function keptAlive(
     {
       start(controller) {
         controller.enqueue(BLANK)
-        timer = setInterval(() => {
+        timer = clock.setInterval(() => {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(BLANK)
         }, heartbeatMs)
         timer.unref()
@@ -41,7 +41,7 @@ export async function keptAlive(
         else controller.enqueue(value)
       },
       cancel() {
-        clearInterval(timer)
+        clock.clearInterval(timer)
         void reply.then((reader) => reader?.cancel())
       },
     },
@@ -53,8 +53,8 @@ export async function keptAlive(
 /** Undefined after some milliseconds; the timer ends with the promise. */
 function delay(milliseconds: number, settled: Promise<unknown>): Promise<undefined> {
   return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(undefined), milliseconds)
-    const stop = () => clearTimeout(timer)
+    const timer = clock.setTimeout(() => resolve(undefined), milliseconds)
+    const stop = () => clock.clearTimeout(timer)
     settled.then(stop, stop)
   })
 }

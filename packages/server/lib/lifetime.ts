@@ -1,7 +1,7 @@
 /**
  * The early end of a request: its client disconnects, or the server ends.
  */
-import { onAbort } from 'nacre/internal'
+import { aborts } from 'nacre/internal'
 /**
  * A signal that is aborted with the first of those given; `release` removes its listeners. AbortSignal.any would keep a
  * signal for each request as long as the server's own exists.
@@ -10,7 +10,7 @@ export function firstOf(signals: AbortSignal[]): { signal: AbortSignal; release:
   const controller = new AbortController()
   const releases = signals.map((signal) => {
     if (signal.aborted) controller.abort(signal.reason)
-    return onAbort(signal, () => controller.abort(signal.reason))
+    return aborts.onAbort(signal, () => controller.abort(signal.reason))
   })
   return {
     signal: controller.signal,

@@ -3,8 +3,8 @@
  */
 
 import type { Encoding, ExecResult } from 'nacre'
-import { AbortError, SandboxError } from 'nacre/internal'
-import { type Backend, type ProcessBackend, planFilter } from 'nacre/internal/server'
+import { AbortError, plans, SandboxError } from 'nacre/internal'
+import type { backends } from 'nacre/internal/server'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
@@ -26,7 +26,7 @@ export class Metrics {
   readonly #commands = new Map<Outcome, number>()
   readonly #buckets = BUCKETS.map(() => 0)
   readonly #ends = new Map<string, number>()
-  readonly #backend: Backend
+  readonly #backend: backends.Backend
   /** By session; only sessions that exist are rendered. */
   readonly #inSessions = new Map<string, number>()
   /** The number of sessions at which those that have ended are dropped. */
@@ -40,7 +40,7 @@ export class Metrics {
   #requests = 0
   #refused = 0
 
-  constructor(backend: Backend) {
+  constructor(backend: backends.Backend) {
     this.#backend = backend
   }
 
@@ -66,13 +66,13 @@ export class Metrics {
   }
 
   /** A process was started; its end is counted when it comes. */
-  process(process: ProcessBackend): void {
+  process(process: backends.ProcessBackend): void {
     this.#started++
     this.#awaitEnd(process).catch(() => add(this.#ends, 'lost'))
   }
 
   /** Unlike `wait`, this does not keep the event loop alive. */
-  async #awaitEnd(process: ProcessBackend): Promise<void> {
+  async #awaitEnd(process: backends.ProcessBackend): Promise<void> {
     for await (const event of process.watch(false)) {
       if (event.type !== 'exit') continue
       const { reason, signal } = event
@@ -120,7 +120,7 @@ export class Metrics {
   /** `active`: requests at the moment. `sandboxes`: ids of the fleet's sandboxes that callers use. */
   async render({ active, instance, sandboxes }: Surroundings): Promise<string> {
     const [processes, sessions] = await Promise.all([
-      this.#backend.listProcesses(planFilter(undefined)),
+      this.#backend.listProcesses(plans.planFilter(undefined)),
       this.#prune(),
     ])
     const running = processes.filter(({ info: { state } }) => state === 'running' || state === 'starting')

@@ -1,7 +1,10 @@
 /** Standard input that stays open for later requests, for commands and processes. */
-import { flag, OptionError } from 'nacre/internal'
+import { kinds, OptionError } from 'nacre/internal'
 
-export const openInput = { ...flag, description: 'Keeps standard input open for later requests to /input.' }
+export const openInput = {
+  ...kinds.flag,
+  description: 'Keeps standard input open for later requests to /input.',
+}
 
 /** The options with the input that the flag asks for. */
 export function withInput<T extends object>(options: T, isOpen = false): T & { input?: 'pipe' } {

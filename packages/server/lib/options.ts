@@ -1,65 +1,51 @@
 /** The options of `@nacre/server`. */
 
-import {
-  bytes,
-  type Call,
-  count,
-  flag,
-  logger,
-  milliseconds,
-  object,
-  positiveMilliseconds,
-  table,
-} from 'nacre/internal'
-import {
-  directory,
-  filePath,
-  hostName,
-  origins,
-  serverToken,
-  switchable,
-  variablePrefix,
-} from 'nacre/internal/server'
+import { type Call, kinds } from 'nacre/internal'
+
 import type { CreateServerOptions, SandboxdOptions, ServeOptions, ServerOptions } from './public.js'
 
 /** Of `createServer` and `serve`. */
-export const serverOptions = table<ServerOptions>()({
-  token: serverToken,
-  allowedOrigins: origins,
-  maxBodyBytes: { ...bytes, default: 16_777_216 },
-  maxRequests: { ...count(1, 1_000_000), default: 1024 },
-  heartbeat: { ...positiveMilliseconds, default: 15_000 },
-  logger,
+export const serverOptions = kinds.table<ServerOptions>()({
+  token: kinds.serverToken,
+  allowedOrigins: kinds.origins,
+  maxBodyBytes: { ...kinds.bytes, default: 16_777_216 },
+  maxRequests: { ...kinds.count(1, 1_000_000), default: 1024 },
+  heartbeat: { ...kinds.positiveMilliseconds, default: 15_000 },
+  logger: kinds.logger,
 })
 
-export const createServerOptions = table<CreateServerOptions>()({
+export const createServerOptions = kinds.table<CreateServerOptions>()({
   ...serverOptions,
-  authenticated: { ...flag, default: false },
+  authenticated: { ...kinds.flag, default: false },
 })
 
-export const sandboxdOptions = table<SandboxdOptions>()({
-  grpcPort: { ...count(0, 65_535), default: 9090 },
-  restPort: { ...count(0, 65_535), default: 8080 },
-  host: { ...hostName, default: '127.0.0.1' },
-  root: { ...directory, default: '/workspace' },
-  metadataPrefix: { ...variablePrefix, default: 'SANDBOX_' },
+export const sandboxdOptions = kinds.table<SandboxdOptions>()({
+  grpcPort: { ...kinds.count(0, 65_535), default: 9090 },
+  restPort: { ...kinds.count(0, 65_535), default: 8080 },
+  host: { ...kinds.hostName, default: '127.0.0.1' },
+  root: { ...kinds.directory, default: '/workspace' },
+  metadataPrefix: { ...kinds.variablePrefix, default: 'SANDBOX_' },
 })
 
-export const serveOptions = table<ServeOptions>()({
+export const serveOptions = kinds.table<ServeOptions>()({
   ...serverOptions,
-  host: { ...hostName, default: '127.0.0.1' },
-  port: { ...count(0, 65_535), default: 4747 },
-  console: { ...flag, default: false },
-  recordings: filePath,
-  forwardPorts: { ...flag, default: false },
-  sandboxd: switchable(object(sandboxdOptions), {}, 'an object of its options, or true for their defaults'),
-  tokenFile: filePath,
-  maxHeaderBytes: { ...count(1024, 1024 * 1024, 'bytes'), default: 16_384 },
-  maxConnections: { ...count(1, 1_000_000), default: 2048 },
-  headersTimeout: { ...positiveMilliseconds, default: 10_000 },
-  requestTimeout: { ...positiveMilliseconds, default: 60_000 },
-  keepAliveTimeout: { ...positiveMilliseconds, default: 5000 },
-  shutdownTimeout: { ...milliseconds, default: 10_000 },
+  host: { ...kinds.hostName, default: '127.0.0.1' },
+  port: { ...kinds.count(0, 65_535), default: 4747 },
+  console: { ...kinds.flag, default: false },
+  recordings: kinds.filePath,
+  forwardPorts: { ...kinds.flag, default: false },
+  sandboxd: kinds.switchable(
+    kinds.object(sandboxdOptions),
+    {},
+    'an object of its options, or true for their defaults',
+  ),
+  tokenFile: kinds.filePath,
+  maxHeaderBytes: { ...kinds.count(1024, 1024 * 1024, 'bytes'), default: 16_384 },
+  maxConnections: { ...kinds.count(1, 1_000_000), default: 2048 },
+  headersTimeout: { ...kinds.positiveMilliseconds, default: 10_000 },
+  requestTimeout: { ...kinds.positiveMilliseconds, default: 60_000 },
+  keepAliveTimeout: { ...kinds.positiveMilliseconds, default: 5000 },
+  shutdownTimeout: { ...kinds.milliseconds, default: 10_000 },
 })
 
 /** For the docs. */

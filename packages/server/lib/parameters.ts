@@ -1,18 +1,18 @@
 /**
  * The kinds of parameters in paths and queries, which are text.
  */
-import { type Kind, OptionError } from 'nacre/internal'
-import { identifier, type ParamsOf, textKind as text } from 'nacre/internal/server'
+import { kinds, OptionError } from 'nacre/internal'
+import type { protocol } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import type { Shape } from './request-json.js'
 
 const WHOLE_NUMBER = /^\d{1,16}$/
 const RULE = 'must be a whole number'
 
-export const anyText = text(() => true, 'must be text')
+export const anyText = kinds.text(() => true, 'must be text')
 
 /** The calls check the bounds. */
-export const queryNumber: Kind<number> = {
+export const queryNumber: kinds.Kind<number> = {
   read: (value) => value as number,
   json: {
     schema: { type: 'string', pattern: WHOLE_NUMBER.source },
@@ -25,7 +25,7 @@ export const queryNumber: Kind<number> = {
   bounds: 'a whole number',
 }
 
-export const queryFlag: Kind<boolean> = {
+export const queryFlag: kinds.Kind<boolean> = {
   read: (value) => value as boolean,
   json: {
     schema: { type: 'string', enum: ['true', 'false'] },
@@ -43,12 +43,12 @@ export function cursorOf(lastEventId: string): number {
 }
 
 const inPaths = {
-  sessionId: identifier,
-  jobId: identifier,
-  workspaceId: identifier,
+  sessionId: kinds.identifier,
+  jobId: kinds.identifier,
+  workspaceId: kinds.identifier,
   checkpointId: anyText,
-  commandId: identifier,
-  questionId: identifier,
+  commandId: kinds.identifier,
+  questionId: kinds.identifier,
   processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
   runId: anyText,
   uploadId: anyText,
@@ -58,7 +58,7 @@ const inPaths = {
 }
 
 /** The parameters of a path. */
-export function paramsOf<Path extends string>(path: Path): Shape<ParamsOf<Path>> {
+export function paramsOf<Path extends string>(path: Path): Shape<protocol.ParamsOf<Path>> {
   const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name as keyof typeof inPaths)
   return {
     options: Object.fromEntries(names.map((name) => [name, inPaths[name]])),

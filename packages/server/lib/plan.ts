@@ -1,17 +1,11 @@
 /**
  * The options of createServer and serve.
  */
-import {
-  type CompleteValues,
-  OptionError,
-  type OptionValues,
-  readWithDefaults,
-  withDefaults,
-} from 'nacre/internal'
+import { kinds, OptionError } from 'nacre/internal'
 import { createServerOptions, sandboxdOptions, serveOptions, type serverOptions } from './options.js'
 import type { SandboxdPlan } from './sandboxd.js'
 
-type ServerValues = CompleteValues<typeof serverOptions>
+type ServerValues = kinds.CompleteValues<typeof serverOptions>
 
 export interface ServerPlan extends Omit<ServerValues, 'allowedOrigins'> {
   /** Whether the caller of `fetch` has checked each request. */
@@ -20,7 +14,7 @@ export interface ServerPlan extends Omit<ServerValues, 'allowedOrigins'> {
   allowedOrigins: string[]
 }
 
-type ServeValues = CompleteValues<typeof serveOptions>
+type ServeValues = kinds.CompleteValues<typeof serveOptions>
 
 export interface ServePlan extends Omit<ServeValues, keyof ServerValues | 'sandboxd'> {
   server: ServerPlan
@@ -29,7 +23,7 @@ export interface ServePlan extends Omit<ServeValues, keyof ServerValues | 'sandb
 
 /** Checks the options of `createServer`. Throws OptionError. */
 export function planServer(options: unknown): ServerPlan {
-  const { authenticated, ...values } = readWithDefaults(createServerOptions, options, 'createServer')
+  const { authenticated, ...values } = kinds.readWithDefaults(createServerOptions, options, 'createServer')
   if (authenticated && values.token !== undefined)
     throw new OptionError('INVALID_OPTION', 'token and authenticated exclude each other')
   return serverPlan(values, authenticated)
@@ -37,7 +31,7 @@ export function planServer(options: unknown): ServerPlan {
 
 /** Checks the options of `serve`. Throws OptionError. */
 export function planServe(options: unknown): ServePlan {
-  const values = readWithDefaults(serveOptions, options, 'serve')
+  const values = kinds.readWithDefaults(serveOptions, options, 'serve')
   if (values.token !== undefined && values.tokenFile !== undefined)
     throw new OptionError('INVALID_OPTION', 'token and tokenFile exclude each other')
   if (values.console && values.forwardPorts)
@@ -53,8 +47,8 @@ export function planServe(options: unknown): ServePlan {
   }
 }
 
-function planSandboxd(given: OptionValues<typeof sandboxdOptions>, serve: ServeValues): SandboxdPlan {
-  const values = withDefaults(sandboxdOptions, given)
+function planSandboxd(given: kinds.OptionValues<typeof sandboxdOptions>, serve: ServeValues): SandboxdPlan {
+  const values = kinds.withDefaults(sandboxdOptions, given)
   const { maxConnections, maxHeaderBytes, headersTimeout, keepAliveTimeout, maxRequests, logger } = serve
   const ports = [values.grpcPort, values.restPort, serve.port].filter((port) => port !== 0)
   if (new Set(ports).size < ports.length)

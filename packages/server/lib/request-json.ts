@@ -7,18 +7,8 @@
  */
 
 import type { OptionErrorCode } from 'nacre'
-import { describe, OptionError } from 'nacre/internal'
-import {
-  type OptionInput,
-  type OptionsSchema,
-  type OptionTable,
-  owns,
-  type Schema,
-  type Sendable,
-  sendable,
-  type Typed,
-  unknownOption,
-} from 'nacre/internal/server'
+import { kinds, OptionError } from 'nacre/internal'
+import { owns, protocol } from 'nacre/internal/server'
 import { fromBase64 } from './wire.js'
 
 /** Faults that a refusal names. A body can have millions. */
@@ -28,18 +18,18 @@ const MOST_FAULTS = 10
 const MOST_PATH_CHARACTERS = 128
 
 /** The members of the parameters, the query or the body of a request. `accepts` is never set: it has their types. */
-export interface Shape<T> extends OptionsSchema {
+export interface Shape<T> extends kinds.OptionsSchema {
   accepts?: (value: T) => T
 }
 
 export type Given<S> = S extends Shape<infer T> ? T : never
 
 /** Members, of which `required` must be given. */
-export function shape<T extends OptionTable, R extends keyof T & string = never>(
+export function shape<T extends kinds.OptionTable, R extends keyof T & string = never>(
   options: T,
   required: readonly R[] = [],
   isOpen = false,
-): Shape<OptionInput<T, NoInfer<R>>> {
+): Shape<kinds.OptionInput<T, NoInfer<R>>> {
   return { options, required, isOpen }
 }
 
@@ -67,17 +57,21 @@ export function readJson<T>(expected: Shape<T>, json: unknown, whole: string): T
   const faults: Fault[] = []
   const value = isObject(json) ? membersOf(expected, json, '', faults) : undefined
   if (value === undefined)
-    faults.push({ path: '', message: `must be an object, not ${describe(json)}`, code: 'INVALID_OPTION' })
+    faults.push({
+      path: '',
+      message: `must be an object, not ${kinds.describe(json)}`,
+      code: 'INVALID_OPTION',
+    })
   if (faults.length > 0) throw new RequestError(faults.slice(0, MOST_FAULTS), whole)
   return value as T
 }
 
-type ObjectSchema = OptionsSchema | Extract<Schema, { values: unknown }>
+type ObjectSchema = kinds.OptionsSchema | Extract<kinds.Schema, { values: unknown }>
 
 function membersOf(schema: ObjectSchema, json: object, path: string, faults: Fault[]): object {
   const values: Record<string, unknown> = Object.create(null)
   const given = json as Record<string, unknown>
-  const add = (option: Sendable, name: string) => {
+  const add = (option: protocol.Sendable, name: string) => {
     const value = Object.hasOwn(given, name) ? given[name] : undefined
     values[name] = memberOf(option, value, path === '' ? name : `${path}.${name}`, faults)
   }
@@ -88,13 +82,13 @@ function membersOf(schema: ObjectSchema, json: object, path: string, faults: Fau
     }
     return values
   }
-  const options = new Map(sendable(schema.options))
+  const options = new Map(protocol.sendable(schema.options))
   for (const [name, option] of options)
     if (Object.hasOwn(given, name) || schema.required.includes(name)) add(option, name)
   if (schema.isOpen) return values
   const unknown: string[] = []
   for (const name of ownNames(given)) {
-    if (!options.has(name)) unknown.push(unknownOption(name, [...options.keys()]))
+    if (!options.has(name)) unknown.push(kinds.unknownOption(name, [...options.keys()]))
     if (unknown.length === MOST_FAULTS) break
   }
   if (unknown.length > 0) faults.push({ path, message: unknown.join('; '), code: 'INVALID_OPTION' })
@@ -106,7 +100,12 @@ function* ownNames(json: object): Generator<string> {
   for (const name in json) if (Object.hasOwn(json, name)) yield name
 }
 
-function memberOf({ read, json: form }: Sendable, json: unknown, path: string, faults: Fault[]): unknown {
+function memberOf(
+  { read, json: form }: protocol.Sendable,
+  json: unknown,
+  path: string,
+  faults: Fault[],
+): unknown {
   const before = faults.length
   const object = isObject(json) ? objectIn(form.schema, json) : undefined
   const given = object === undefined ? json : membersOf(object, json as object, path, faults)
@@ -133,7 +132,7 @@ function memberOf({ read, json: form }: Sendable, json: unknown, path: string, f
 }
 
 /** The object among the alternatives of a schema: the one whose required members are given, if there are several. */
-function objectIn(schema: Schema, json: object): ObjectSchema | undefined {
+function objectIn(schema: kinds.Schema, json: object): ObjectSchema | undefined {
   if (owns(schema, 'options') || owns(schema, 'values')) return schema
   if (!owns(schema, 'anyOf')) return undefined
   const objects = schema.anyOf.flatMap((one) => objectIn(one.schema, json) ?? [])
@@ -144,7 +143,7 @@ function objectIn(schema: Schema, json: object): ObjectSchema | undefined {
 }
 
 /** Whether it has the JSON type. Members of objects are checked by themselves. */
-function fits({ schema }: Typed, json: unknown): boolean {
+function fits({ schema }: kinds.Typed, json: unknown): boolean {
   if (owns(schema, 'anyOf')) return schema.anyOf.some((one) => fits(one, json))
   if (owns(schema, 'nullable')) return json === null || fits(schema.nullable, json)
   if (owns(schema, 'items')) return Array.isArray(json) && json.every((item) => fits(schema.items, item))

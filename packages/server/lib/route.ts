@@ -7,7 +7,7 @@
 import type { Context, Hono } from 'hono'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
-import { type Endpoint, HOLD_HEADER, type ParamsOf } from 'nacre/internal/server'
+import { protocol } from 'nacre/internal/server'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import { callMismatch } from './callers.js'
 import type { ServerContext } from './context.js'
@@ -36,7 +36,7 @@ import { encodeReply, type Sendable } from './wire.js'
 
 /** A checked request. */
 export interface Call<Path, Q, B> {
-  params: ParamsOf<Path>
+  params: protocol.ParamsOf<Path>
   query: Q
   body: B
   /** Aborted when the client disconnects or the server ends. */
@@ -55,7 +55,7 @@ export interface Call<Path, Q, B> {
 type Reply<T> = Sendable<T> | 'bytes' | 'events' | 'text' | 'socket'
 
 export interface Route<Path extends string, Q, B, T> {
-  method: Endpoint<unknown>['method']
+  method: protocol.Endpoint<unknown>['method']
   path: Path
   summary: string
   query?: Shape<Q>
@@ -94,7 +94,7 @@ export function definer(app: Hono, server: ServerContext, isAdded: (route: AnyRo
           lastEventId: c.req.header('last-event-id'),
           method: c.req.method,
           header: (name: string) => c.req.header(name),
-          hold: c.req.header(HOLD_HEADER),
+          hold: c.req.header(protocol.HOLD_HEADER),
           upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
         }
         return await answer(server, route as unknown as AnyRoute, c, call as never, { json, subject })

@@ -7,7 +7,7 @@
  */
 
 import type { Encoding, ExecStream, Process, ProcessExit } from 'nacre'
-import { crypto, type Result, setTimeout } from 'nacre/internal'
+import { clock, crypto, type Result } from 'nacre/internal'
 import { exitOf } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'
@@ -111,7 +111,7 @@ class Kept<T> {
 
   add(id: string, value: T): void {
     this.#values.set(id, value)
-    setTimeout(() => this.#values.delete(id), KEPT_MS).unref()
+    clock.setTimeout(() => this.#values.delete(id), KEPT_MS).unref()
     if (this.#values.size > this.#most) {
       const [oldest = ''] = this.#values.keys()
       this.#values.delete(oldest)

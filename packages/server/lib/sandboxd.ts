@@ -1,7 +1,7 @@
 /** sandboxd as `serve` uses it: what the companion package `@nacre/sandboxd` gets and gives. */
 import type { Logger } from 'nacre'
 import { OptionError } from 'nacre/internal'
-import { type Backend, isNotInstalled, NativeBackend, notInstalled } from 'nacre/internal/server'
+import { type backends, isNotInstalled, NativeBackend, notInstalled } from 'nacre/internal/server'
 import type { ServingSandboxd } from './public.js'
 
 /** How sandboxd listens: its options and those that it shares with the server, checked. */
@@ -40,7 +40,7 @@ export type OpenSandboxd = (backend: NativeBackend, plan: SandboxdPlan) => Promi
 const NAME = '@nacre/sandboxd'
 
 /** Throws OptionError when the package is not installed, and for a client. */
-export async function openSandboxd(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
+export async function openSandboxd(backend: backends.Backend, plan: SandboxdPlan): Promise<Sandboxd> {
   if (!(backend instanceof NativeBackend))
     throw new OptionError('INVALID_OPTION', 'sandboxd needs a Sandbox of this process, not a client')
   const sandboxd: { openSandboxd: OpenSandboxd } = await import(/* webpackIgnore: true */ NAME).catch(

@@ -4,7 +4,7 @@
  */
 
 import type { Context, Next } from 'hono'
-import { onAbort } from 'nacre/internal'
+import { aborts } from 'nacre/internal'
 
 interface Sending {
   callbacks: Array<() => void>
@@ -22,7 +22,7 @@ export async function trackSending(c: Context, next: Next): Promise<void> {
   const sending: Sending = { callbacks: [], isHandled: false, isOpen: false, isOver: false }
   sendings.set(c.req.raw, sending)
   const gone = c.req.raw.signal
-  sending.callbacks.push(onAbort(gone, () => finish(sending)))
+  sending.callbacks.push(aborts.onAbort(gone, () => finish(sending)))
   if (gone.aborted) finish(sending)
   try {
     await next()

@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { OptionError, performance, readArgument } from 'nacre/internal'
-import { backendOf, fs, NativeBackend, serverToken } from 'nacre/internal/server'
+import { clock, kinds, OptionError } from 'nacre/internal'
+import { backendOf, fs, NativeBackend } from 'nacre/internal/server'
 import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
@@ -72,7 +72,10 @@ function withToken(plan: ServePlan): ServePlan {
   const content = readTokenFile(plan.tokenFile)
   return {
     ...plan,
-    server: { ...plan.server, token: readArgument(serverToken.read, content, 'the content of tokenFile') },
+    server: {
+      ...plan.server,
+      token: kinds.readArgument(kinds.serverToken.read, content, 'the content of tokenFile'),
+    },
   }
 }
 
@@ -139,11 +142,11 @@ async function closeAll(
   { shutdownTimeout }: ServePlan,
 ): Promise<boolean> {
   sandboxd?.drain()
-  const deadline = performance.now() + shutdownTimeout
+  const deadline = clock.performance.now() + shutdownTimeout
   const isOver = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
   // The last replies and messages of gRPC are still on their way.
   const finished = sandboxd?.finish() ?? Promise.resolve()
-  const left = Math.max(1000, deadline - performance.now())
+  const left = Math.max(1000, deadline - clock.performance.now())
   const [{ isSent, closed }, isFinished] = await Promise.all([endListener(left), within(left, finished)])
   cutWebSockets()
   sandboxd?.cut()

@@ -8,7 +8,7 @@ import { cors } from 'hono/cors'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { crypto, signalNumber } from 'nacre/internal'
-import { type Backend, backendOf, INSTANCE_HEADER, questionCalls } from 'nacre/internal/server'
+import { backendOf, type backends, protocol } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -59,7 +59,7 @@ export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateS
 
 /** `forwardsPorts`: on the listener of `serve`. */
 export function buildServer(
-  backend: Backend,
+  backend: backends.Backend,
   plan: ServerPlan,
   { pages, recordings }: { pages: readonly Page[]; recordings?: Recordings | undefined } = { pages: [] },
   forwardsPorts = false,
@@ -96,7 +96,7 @@ export function buildServer(
   add('commands', addExec)
   add('sessions', addV1Sessions)
   add('ports', addV1Ports)
-  add('questions', (define) => addSimpleCalls(define, questionCalls, () => backend))
+  add('questions', (define) => addSimpleCalls(define, protocol.questionCalls, () => backend))
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)
@@ -122,7 +122,7 @@ export function buildServer(
   return {
     async fetch(request, env) {
       const response = await app.fetch(request, env as object)
-      response.headers.set(INSTANCE_HEADER, server.instance)
+      response.headers.set(protocol.INSTANCE_HEADER, server.instance)
       return response
     },
     document,
@@ -135,13 +135,13 @@ export function buildServer(
 }
 
 /** What the client reads in a page of another origin, which browsers hide by default: parts of files need the last two. */
-const EXPOSED = [INSTANCE_HEADER, 'etag', 'content-range']
+const EXPOSED = [protocol.INSTANCE_HEADER, 'etag', 'content-range']
 
 /** Probes ask this route. It needs neither a token nor room, since an orchestrator ends a server that it takes for dead. */
 const HEALTH = '/healthz'
 
 /** Shells at a terminal ignore SIGTERM, and end when their terminal does. */
-async function hangUp(backend: Backend): Promise<void> {
+async function hangUp(backend: backends.Backend): Promise<void> {
   const running = await backend.listProcesses({ state: new Set(['running']) })
   const terminals = running.filter(({ hasTerminal }) => hasTerminal)
   await Promise.all(
@@ -189,7 +189,7 @@ function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPa
     }
     guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
     refuseUndecodable(c.req.url)
-    const wanted = c.req.header(INSTANCE_HEADER)
+    const wanted = c.req.header(protocol.INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
     if (!isUpload(c.req.method, c.req.path)) await boundBody(c, plan.maxBodyBytes)

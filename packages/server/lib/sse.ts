@@ -4,7 +4,7 @@
  * The next event is read when the client has taken the previous one. So a client that does not read holds up its source
  * and does not fill the server's memory. Comments keep silent connections alive.
  */
-import { clearInterval, onAbort, setInterval } from 'nacre/internal'
+import { aborts, clock } from 'nacre/internal'
 /** One event. A client that reconnects with its `id` as `Last-Event-ID` continues after it. */
 export interface ServerEvent {
   id?: number | undefined
@@ -100,7 +100,7 @@ export function eventResponse(source: EventSource, connection: EventConnection):
     isOpen = false
     ignore()
     ignoreClosing()
-    clearInterval(timer)
+    clock.clearInterval(timer)
     onEnd()
   }
   const leave = async () => {
@@ -108,7 +108,7 @@ export function eventResponse(source: EventSource, connection: EventConnection):
     end()
     await source.return()
   }
-  const ignore = onAbort(gone, () => void leave().catch(() => {}))
+  const ignore = aborts.onAbort(gone, () => void leave().catch(() => {}))
   if (gone.aborted) void leave().catch(() => {})
   const pump = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
     do {
@@ -143,9 +143,9 @@ export function eventResponse(source: EventSource, connection: EventConnection):
           void pumpOnce(controller)
             .catch(leave)
             .catch(() => {})
-        ignoreClosing = onAbort(closing, drain)
+        ignoreClosing = aborts.onAbort(closing, drain)
         if (closing.aborted) drain()
-        timer = setInterval(() => {
+        timer = clock.setInterval(() => {
           if (isOpen && isWanted) controller.enqueue(COMMENT)
         }, heartbeat)
         timer.unref()

@@ -8,8 +8,8 @@
 import { createServer, type ServerHttp2Session } from 'node:http2'
 import { getRequestListener } from '@hono/node-server'
 import type { Logger, Sandbox } from 'nacre'
-import { OptionError, report, setTimeout } from 'nacre/internal'
-import { backendOf, duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from 'nacre/internal/server'
+import { clock, OptionError, report } from 'nacre/internal'
+import { backendOf, pipes } from 'nacre/internal/server'
 import { planServer } from './plan.js'
 import { openPort } from './port.js'
 import { buildServer } from './server.js'
@@ -35,8 +35,8 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = fa
   console.log = console.info = console.debug = console.error
   const server = buildServer(backendOf(sandbox), planServer({ authenticated: true, logger }))
   const listener = createServer({
-    maxSessionMemory: MOST_MEMORY_MB,
-    settings: { enableConnectProtocol: true, initialWindowSize: STREAM_WINDOW },
+    maxSessionMemory: pipes.MOST_MEMORY_MB,
+    settings: { enableConnectProtocol: true, initialWindowSize: pipes.STREAM_WINDOW },
   })
   const fetch: typeof server.fetch = async (request, env) => {
     const response = await server.fetch(request, env)
@@ -54,10 +54,10 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = fa
   const ended = new Promise<void>((resolve) => {
     listener.on('session', (session: ServerHttp2Session) => {
       connection = session
-      widen(session)
+      pipes.widen(session)
       session.on('error', (error) => report(logger, 'error', `the connection failed: ${error.message}`))
       session.on('close', resolve)
-      ping(session)
+      pipes.ping(session)
     })
     for (const pipe of [stdin, stdout]) pipe.on('error', () => resolve()).on('close', resolve)
     stdin.on('end', resolve)
@@ -66,14 +66,14 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = fa
       if (isLeaving) return resolve()
       isLeaving = true
       await within(END_MS, server.close())
-      setTimeout(resolve, END_MS).unref()
+      clock.setTimeout(resolve, END_MS).unref()
       // The last replies are sent first.
       if (connection === undefined) resolve()
       else connection.close()
     }
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => void leave())
   })
-  listener.emit('connection', duplexOf(stdin, stdout))
+  listener.emit('connection', pipes.duplexOf(stdin, stdout))
   await ended
   return within(END_MS, sandbox.destroy())
 }

@@ -1,7 +1,7 @@
 /**
  * Requests about the server itself.
  */
-import { endpoints, machineCalls } from 'nacre/internal/server'
+import { endpoints, protocol } from 'nacre/internal/server'
 import type { ServerContext } from './context.js'
 import type { Define } from './route.js'
 import { addSimpleCalls } from './v1/simple-calls.js'
@@ -10,7 +10,7 @@ export function addSystem(
   define: Define,
   { backend, metrics, callers, requests, instance }: ServerContext,
 ): void {
-  addSimpleCalls(define, machineCalls, () => backend)
+  addSimpleCalls(define, protocol.machineCalls, () => backend)
   define({
     ...endpoints.healthCheck,
     summary: 'Checks that the server is alive. Needs no token.',

@@ -7,7 +7,7 @@
  */
 
 import type { FileInfo } from 'nacre'
-import { clearTimeout, crypto, OptionError, setTimeout } from 'nacre/internal'
+import { clock, crypto, OptionError } from 'nacre/internal'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'
 import { InputQueue } from './input-queue.js'
@@ -93,7 +93,7 @@ class Upload {
 
   cancel(reason: string): void {
     this.#forget()
-    clearTimeout(this.#timer)
+    clock.clearTimeout(this.#timer)
     this.#abort.abort(new Error(reason))
   }
 
@@ -113,7 +113,7 @@ class Upload {
   /** The time without a request begins when none is pending. */
   async #during<T>(work: Promise<T>): Promise<T> {
     this.#requests++
-    clearTimeout(this.#timer)
+    clock.clearTimeout(this.#timer)
     try {
       return await work
     } finally {
@@ -123,7 +123,7 @@ class Upload {
 
   #wait(): void {
     if (this.#abort.signal.aborted) return
-    this.#timer = setTimeout(() => this.cancel('no part of the upload has arrived in time'), this.#keep)
+    this.#timer = clock.setTimeout(() => this.cancel('no part of the upload has arrived in time'), this.#keep)
     this.#timer.unref()
   }
 }

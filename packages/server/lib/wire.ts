@@ -1,17 +1,18 @@
 /** JSON with the base64 of Node. */
 import type { Encoding, Output } from 'nacre'
-import { type Body, encodeOutput, type WireData } from 'nacre/internal/server'
+import type { kinds } from 'nacre/internal'
+import { replies } from 'nacre/internal/server'
 
 /** A table of a reply as the server uses it. */
-export type Sendable<T> = Pick<Body<T>, 'schema' | 'encode' | 'list'>
+export type Sendable<T> = Pick<replies.Body<T>, 'schema' | 'encode' | 'list'>
 
 /** A reply or an event as JSON. */
-export function encodeReply<T>({ encode }: Pick<Body<T>, 'encode'>, value: T): object {
+export function encodeReply<T>({ encode }: Pick<replies.Body<T>, 'encode'>, value: T): object {
   return encode(value, toBase64)
 }
 
-export function encodeData(data: Output<Encoding>): WireData {
-  return encodeOutput(data, toBase64)
+export function encodeData(data: Output<Encoding>): kinds.WireData {
+  return replies.encodeOutput(data, toBase64)
 }
 
 function toBase64(bytes: Uint8Array): string {

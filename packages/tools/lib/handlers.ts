@@ -1,6 +1,6 @@
 /** What each tool does. */
 import type { Signal } from 'nacre'
-import { clearInterval, inTime, isCode, orAborted, performance, setInterval } from 'nacre/internal'
+import { aborts, clock, inTime, isCode } from 'nacre/internal'
 import { type Inputs, KEYS } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolContext, ToolName, ToolReply } from './public.js'
@@ -68,7 +68,7 @@ export const handlers: Handlers = {
       const service = serviceOf(scope, first)
       await inTime(
         limit,
-        orAborted(
+        aborts.orAborted(
           service.ready.catch(() => {}),
           context.signal,
         ),
@@ -95,7 +95,7 @@ export const handlers: Handlers = {
     const newline = run.hasTerminal ? '\r' : '\n'
     const typed =
       text + (enter ? newline : '') + (key === undefined ? '' : key === 'enter' ? newline : KEYS[key])
-    const end = performance.now() + timeLeft(until, milliseconds(input.wait) ?? 5000)
+    const end = clock.performance.now() + timeLeft(until, milliseconds(input.wait) ?? 5000)
     if (typed !== '') await inTime(timeLeft(end), run.write(typed))
     if (eof) await (run.hasTerminal ? run.write('\x04') : run.closeInput())
     await waitForFirst(host, [run], { timeout: timeLeft(end) }, context)
@@ -294,7 +294,7 @@ function milliseconds(seconds: number | undefined): number | undefined {
 
 /** Milliseconds until a moment, at most `limit`. */
 function timeLeft(until: number, limit = Number.POSITIVE_INFINITY): number {
-  return Math.max(0, Math.min(limit, until - performance.now()))
+  return Math.max(0, Math.min(limit, until - clock.performance.now()))
 }
 
 function runOf(scope: Scope, id: string): Run {
@@ -376,7 +376,7 @@ async function replyToService(host: Host, service: Service, tokens: number | und
   const { process, name, plan } = service
   if (process === undefined || !service.isReady)
     return reply(host.style, {
-      header: [`service ${name} starts`, formatTime(performance.now() - service.startedAt)],
+      header: [`service ${name} starts`, formatTime(clock.performance.now() - service.startedAt)],
     })
   const lines = await service.lastLines(SERVICE_LINES)
   const text = lines.map((line) => line.text).join('\n')
@@ -439,6 +439,6 @@ function reportProgress({ style }: Host, run: Run, { onProgress }: ToolContext):
       isBusy = false
     }
   }
-  const timer = setInterval(report, PROGRESS_INTERVAL)
-  return () => clearInterval(timer)
+  const timer = clock.setInterval(report, PROGRESS_INTERVAL)
+  return () => clock.clearInterval(timer)
 }

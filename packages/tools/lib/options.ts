@@ -1,18 +1,6 @@
 /** The options of `createTools`. */
-import {
-  type Call,
-  count,
-  describe,
-  flag,
-  type Kind,
-  milliseconds,
-  OptionError,
-  positiveMilliseconds,
-  readWithDefaults,
-  redact,
-  table,
-} from 'nacre/internal'
-import { textKind } from 'nacre/internal/server'
+import { type Call, kinds, OptionError } from 'nacre/internal'
+
 import type { ToolName, ToolOptions } from './public.js'
 import { estimateTokens } from './tokens.js'
 
@@ -34,18 +22,18 @@ const DEFAULT_TOOLS = TOOL_NAMES.filter((name) => name !== 'workspace')
 export const MOST_TOKENS = 9000
 export const LEAST_TOKENS = 100
 
-const toolNames: Kind<readonly ToolName[]> = {
+const toolNames: kinds.Kind<readonly ToolName[]> = {
   read(value, name) {
     const names = Array.isArray(value) ? [...value] : []
     if (names.length > 0 && names.every((item) => TOOL_NAMES.includes(item))) return names
     const wrong = names.find((item) => !TOOL_NAMES.includes(item))
-    const not = wrong === undefined ? '' : `, not ${describe(wrong)}`
+    const not = wrong === undefined ? '' : `, not ${kinds.describe(wrong)}`
     throw new OptionError('INVALID_OPTION', `${name} must be a list of ${TOOL_NAMES.join(', ')}${not}`)
   },
   bounds: TOOL_NAMES.join(', '),
 }
 
-const countTokens: Kind<(text: string) => number> = {
+const countTokens: kinds.Kind<(text: string) => number> = {
   read(value, name) {
     if (typeof value === 'function') return value as (text: string) => number
     throw new OptionError('INVALID_OPTION', `${name} must be a function`)
@@ -53,21 +41,21 @@ const countTokens: Kind<(text: string) => number> = {
   bounds: 'a function',
 }
 
-const hint = textKind((text) => text !== '', 'must be a text that is not empty')
+const hint = kinds.text((text) => text !== '', 'must be a text that is not empty')
 
-export const toolOptions = table<ToolOptions>()({
+export const toolOptions = kinds.table<ToolOptions>()({
   tools: toolNames,
-  timeout: { ...positiveMilliseconds, default: 600_000 },
-  yieldAfter: { ...milliseconds, default: 15_000 },
-  maxWait: { ...positiveMilliseconds, default: 50_000 },
-  maxTokens: { ...count(LEAST_TOKENS, MOST_TOKENS), default: 4000 },
-  maxRuns: { ...count(1, 10_000), default: 64 },
-  keepRuns: { ...count(0, 10_000), default: 200 },
-  maxSessions: { ...count(1, 10_000), default: 32 },
-  redact,
+  timeout: { ...kinds.positiveMilliseconds, default: 600_000 },
+  yieldAfter: { ...kinds.milliseconds, default: 15_000 },
+  maxWait: { ...kinds.positiveMilliseconds, default: 50_000 },
+  maxTokens: { ...kinds.count(LEAST_TOKENS, MOST_TOKENS), default: 4000 },
+  maxRuns: { ...kinds.count(1, 10_000), default: 64 },
+  keepRuns: { ...kinds.count(0, 10_000), default: 200 },
+  maxSessions: { ...kinds.count(1, 10_000), default: 32 },
+  redact: kinds.redact,
   countTokens: countTokens as never,
-  requireSession: { ...flag, default: false },
-  allowCommit: { ...flag, default: false },
+  requireSession: { ...kinds.flag, default: false },
+  allowCommit: { ...kinds.flag, default: false },
   writeHint: hint,
   askHint: hint,
 })
@@ -76,7 +64,7 @@ export type Options = ReturnType<typeof planTools>
 
 /** Checks the options. Throws OptionError. */
 export function planTools(options: unknown) {
-  const values = readWithDefaults(toolOptions, options, 'createTools')
+  const values = kinds.readWithDefaults(toolOptions, options, 'createTools')
   const tools = values.tools ?? DEFAULT_TOOLS
   if (tools.includes('workspace') && values.requireSession)
     throw new OptionError(

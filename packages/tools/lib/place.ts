@@ -1,6 +1,6 @@
 /** Where the tools run: in a sandbox that was given, or in one that opens with the first call. */
 import type { AnySandbox } from 'nacre'
-import { inTime, isCode, performance } from 'nacre/internal'
+import { clock, inTime, isCode } from 'nacre/internal'
 import type { OpenSandbox, ToolContext } from './public.js'
 import type { Host, Scope } from './scope.js'
 
@@ -43,11 +43,11 @@ export class Place {
     this.#opening ??= this.#begin()
     const opening = this.#opening
     for (;;) {
-      const left = until - performance.now()
+      const left = until - clock.performance.now()
       const done = await inTime(Math.min(PROGRESS_INTERVAL, left), opening.done)
       if (this.#host !== undefined) return this.#host
       if (done !== undefined || left <= PROGRESS_INTERVAL || signal?.aborted) return opening
-      const seconds = (performance.now() - opening.startedAt) / 1000
+      const seconds = (clock.performance.now() - opening.startedAt) / 1000
       onProgress?.({ seconds, message: opening.step })
     }
   }
@@ -86,7 +86,11 @@ export class Place {
         this.#opening = undefined
       }
     }
-    const opening: Opening = { startedAt: performance.now(), step: 'opening the sandbox', done: later(open) }
+    const opening: Opening = {
+      startedAt: clock.performance.now(),
+      step: 'opening the sandbox',
+      done: later(open),
+    }
     // A later call tries again.
     opening.done.catch(() => {})
     return opening

@@ -1,7 +1,7 @@
 /** Replies: a header line, output, and for a running command the next step. */
 
 import type { HandBack, KilledBy } from 'nacre'
-import type { Redactor } from 'nacre/internal'
+import type { redaction } from 'nacre/internal'
 import { toPlainText } from './plain.js'
 import type { ToolData, ToolReply } from './public.js'
 import { KILLS, type Run, type RunEnd } from './run.js'
@@ -21,7 +21,7 @@ const READ_ONLY = /Read-only file system|\bEROFS\b/
 /** How replies are written. */
 export interface Style {
   countTokens: CountTokens
-  redactor: Redactor
+  redactor: redaction.Redactor
   writeHint: string | undefined
   askHint: string | undefined
 }

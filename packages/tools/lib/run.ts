@@ -17,7 +17,7 @@ import type {
   Session,
   Signal,
 } from 'nacre'
-import { clearTimeout, inTime, isCode, performance, refusalCode, setTimeout } from 'nacre/internal'
+import { clock, inTime, isCode, refusalCode } from 'nacre/internal'
 import { END_LENGTH, Ends } from './ends.js'
 import { ToolError } from './schema.js'
 import { FullScreen, Screen, TERMINAL } from './screen.js'
@@ -92,7 +92,7 @@ export class Run {
   readonly ended: Promise<RunEnd>
   /** Resolves when it has ended, has become a process, or waits for input. */
   readonly yielded: Promise<void>
-  readonly #startedAt = performance.now()
+  readonly #startedAt = clock.performance.now()
   readonly #handle: () => Handle
   readonly #stream: ExecStream<'buffer'> | undefined
   #process: Process | undefined
@@ -185,7 +185,7 @@ export class Run {
 
   /** Milliseconds since its start. */
   get age(): number {
-    return this.end?.duration ?? performance.now() - this.#startedAt
+    return this.end?.duration ?? clock.performance.now() - this.#startedAt
   }
 
   get isOver(): boolean {
@@ -316,7 +316,7 @@ export class Run {
   ): Promise<void> {
     await Promise.race([begun, this.ended])
     if (this.end !== undefined) return
-    const begunAt = performance.now()
+    const begunAt = clock.performance.now()
     if (yieldAfter > SOON_MS) await inTime(SOON_MS, this.ended)
     if (this.end !== undefined) return
     await this.waitFor({ timeout: yieldAfter })
@@ -332,8 +332,8 @@ export class Run {
     if (this.isOver) return
     this.wasDetached = true
     // The engine's own time limit ends with detach.
-    const left = timeout - (performance.now() - begunAt)
-    this.#timer = setTimeout(() => void this.kill('timeout').catch(() => {}), left)
+    const left = timeout - (clock.performance.now() - begunAt)
+    this.#timer = clock.setTimeout(() => void this.kill('timeout').catch(() => {}), left)
   }
 
   async #endOfStream(stream: ExecStream<'buffer'>): Promise<RunEnd> {
@@ -356,7 +356,7 @@ export class Run {
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {
-    const { exitCode, signal, reason } = await process.wait().finally(() => clearTimeout(this.#timer))
+    const { exitCode, signal, reason } = await process.wait().finally(() => clock.clearTimeout(this.#timer))
     // nacre forgets the process after a while.
     await this.#read()
     return this.#finish({
@@ -364,7 +364,7 @@ export class Run {
       signal,
       reason: process.killedBy?.reason === KILLS.timeout ? 'timeout' : reason,
       killedBy: process.killedBy,
-      duration: performance.now() - this.#startedAt,
+      duration: clock.performance.now() - this.#startedAt,
       wasRestarted: false,
       refused: [],
     })

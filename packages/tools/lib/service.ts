@@ -1,6 +1,6 @@
 /** Services: servers that `service` starts and waits for. */
 import type { AnySandbox, Service as EngineService, LogLine, Session } from 'nacre'
-import { isCode, performance } from 'nacre/internal'
+import { clock, isCode } from 'nacre/internal'
 import { KILLS, LOG_LIMIT } from './run.js'
 import { ToolError } from './schema.js'
 
@@ -22,7 +22,7 @@ const TAIL = 20
 export class Service {
   readonly name: string
   readonly plan: ServicePlan
-  readonly startedAt = performance.now()
+  readonly startedAt = clock.performance.now()
   /** Whether it is ready; until then undefined. Later it may have ended. */
   isReady = false
   /** Resolves when it is ready. Rejects if it failed, and then nothing of it runs. */
@@ -98,7 +98,7 @@ export class Service {
   /** Waits for its line, in a time that grows with the log alone, as a health check would not. */
   async #prove(service: EngineService): Promise<void> {
     const { log, readyIn } = this.plan
-    const left = Math.max(1, readyIn - (performance.now() - this.startedAt))
+    const left = Math.max(1, readyIn - (clock.performance.now() - this.startedAt))
     const { by } = await service.waitFor(log === undefined ? { timeout: PROBATION } : { log, timeout: left })
     if (by === (log === undefined ? 'timeout' : 'log')) return
     const tail = (await this.lastLines(TAIL)).map(({ text }) => text).join('\n')

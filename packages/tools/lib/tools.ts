@@ -1,7 +1,7 @@
 /** `createTools`. */
 import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
-import { inTime, performance, Redactor } from 'nacre/internal'
+import { clock, inTime, redaction } from 'nacre/internal'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
 import { type Options, planTools } from './options.js'
@@ -47,7 +47,7 @@ class Tools implements PublicTools {
       )
     const { countTokens, redact, writeHint, askHint } = plan
     this.#options = plan
-    this.#style = { countTokens, redactor: new Redactor(redact), writeHint, askHint }
+    this.#style = { countTokens, redactor: new redaction.Redactor(redact), writeHint, askHint }
     let last: Host | undefined
     this.#place = new Place(sandbox, (opened) => {
       last = new Host(opened, plan, this.#style, last?.highest)
@@ -118,7 +118,7 @@ class Tools implements PublicTools {
     context: ToolContext,
   ): Promise<ToolReply> {
     const style = this.#style
-    const until = performance.now() + this.#options.maxWait
+    const until = clock.performance.now() + this.#options.maxWait
     let host: Host | undefined
     try {
       if (this.#closing !== undefined) throw new ToolError('The tools are closed.', 'TOOLS_CLOSED')
@@ -137,7 +137,7 @@ class Tools implements PublicTools {
           ? new Scope(0)
           : host.scopeOf(input.session ?? input.end)
       const reply = handlers[name]({ host, scope, input: input as never, context, until })
-      const answer = await inTime(until - performance.now() + LATENESS, reply)
+      const answer = await inTime(until - clock.performance.now() + LATENESS, reply)
       if (answer === undefined)
         throw new ToolError('The sandbox does not answer. Call again later.', 'SANDBOX_SILENT')
       return answer.value
@@ -156,7 +156,7 @@ class Tools implements PublicTools {
 }
 
 function startReply(style: Style, { startedAt, step }: Opening): ToolReply {
-  const time = formatTime(performance.now() - startedAt)
+  const time = formatTime(clock.performance.now() - startedAt)
   const next = ['nothing has run yet: call again']
   return reply(style, { header: ['starts', time, step], next, data: { state: 'starting' } })
 }

@@ -1,5 +1,5 @@
 /** The tool `workspace`: what the programs have changed, and ways back. */
-import { performance } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 import type { Inputs, WorkspaceAction } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolReply } from './public.js'
@@ -34,7 +34,7 @@ export async function useWorkspace(
   until: number,
   cancel: AbortSignal | undefined,
 ): Promise<ToolReply> {
-  const late = AbortSignal.timeout(Math.max(0, Math.round(until - performance.now())))
+  const late = AbortSignal.timeout(Math.max(0, Math.round(until - clock.performance.now())))
   const signal = cancel === undefined ? late : AbortSignal.any([cancel, late])
   const paths = input.path === undefined ? {} : { paths: [input.path] }
   try {

@@ -1,7 +1,7 @@
 /** The options of `nacre-compat`, and of `nacre serve --e2b` and `nacre serve --daytona`. */
 
 import { VERSION } from 'nacre/internal'
-import { Command, nearSuggestions, wholeNumber, withExamples } from 'nacre/internal/cli'
+import { Command, flags, nearSuggestions, withExamples } from 'nacre/internal/cli'
 import type { Flags } from './run.js'
 
 /** `name` is what the user has called. */
@@ -16,12 +16,12 @@ export function defineProgram(name: string): Command {
     .option(
       '--e2b [port]',
       'serve the API of E2B; port 0 selects a free one (default: 49983, with a command a free one)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option(
       '--daytona [port]',
       'the same for Daytona (default: 3986, with a command a free one)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option(
       '--root <directory>',
@@ -31,7 +31,7 @@ export function defineProgram(name: string): Command {
     .option(
       '--max-sandboxes <number>',
       'how many sandboxes of each API may run at the same time (default: 20)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .exitOverride()
     .showHelpAfterError('(add --help for the options)')

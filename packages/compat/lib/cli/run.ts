@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
 import { OptionError, signalNumber } from 'nacre/internal'
-import { exitCodeOfEnd, onSignals, printLine, stderrLogger } from 'nacre/internal/cli'
+import { exitCodeOfEnd, onSignals, printing } from 'nacre/internal/cli'
 import { serveDaytona } from '../daytona/serve.js'
 import { serveE2b } from '../e2b/serve.js'
 import type { E2bOptions, ServingDaytona, ServingE2b } from '../public.js'
@@ -36,7 +36,8 @@ export async function run(command: string[], flags: Flags): Promise<number> {
     for (const api of apis) servers.push(await serve(api, flags, apis.length > 1, command.length > 0))
     const env = Object.assign({}, ...servers.map((server) => server.env))
     if (command.length > 0) return await runCommand(command, env, signals)
-    for (const [at, api] of apis.entries()) await printLine(describe(APIS[api].name, servers[at] as Serving))
+    for (const [at, api] of apis.entries())
+      await printing.printLine(describe(APIS[api].name, servers[at] as Serving))
     await signals.first
     return 0
   } finally {
@@ -55,7 +56,7 @@ function serve(api: Api, flags: Flags, isOneOfMany: boolean, isForCommand: boole
     root: own ?? (isForCommand ? undefined : defaultRoot(api)),
     isolation,
     maxSandboxes,
-    logger: stderrLogger,
+    logger: printing.stderrLogger,
   })
 }
 

@@ -4,7 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { clearInterval, clearTimeout, setInterval, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 import { WebSocket } from 'ws'
 
 const PING_INTERVAL = 25_000
@@ -29,11 +29,11 @@ export class Events {
     this.#waiting.add(socket)
     const open = { sid: randomUUID(), upgrades: [], pingInterval: PING_INTERVAL, pingTimeout: 20_000 }
     send(socket, `0${JSON.stringify({ ...open, maxPayload: 1_000_000 })}`)
-    const pings = setInterval(() => send(socket, '2'), PING_INTERVAL)
-    const waiting = setTimeout(() => socket.terminate(), KEY_TIME)
+    const pings = clock.setInterval(() => send(socket, '2'), PING_INTERVAL)
+    const waiting = clock.setTimeout(() => socket.terminate(), KEY_TIME)
     socket.on('close', () => {
-      clearInterval(pings)
-      clearTimeout(waiting)
+      clock.clearInterval(pings)
+      clock.clearTimeout(waiting)
       this.#waiting.delete(socket)
       this.#listeners.delete(socket)
     })
@@ -46,7 +46,7 @@ export class Events {
         return socket.close()
       }
       if (this.#listeners.size >= MOST_LISTENERS) return socket.close(TRY_LATER)
-      clearTimeout(waiting)
+      clock.clearTimeout(waiting)
       this.#waiting.delete(socket)
       this.#listeners.add(socket)
       send(socket, `40${JSON.stringify({ sid: randomUUID() })}`)

@@ -1,7 +1,7 @@
 /** The code interpreter: contexts of Python that keep their state. */
 
 import { randomUUID } from 'node:crypto'
-import { clearTimeout, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 import type { WebSocket } from 'ws'
 import { type Context, contextsOf } from '../contexts.js'
 import { HttpError } from '../failure.js'
@@ -80,13 +80,13 @@ async function execute(hosted: Hosted, client: WebSocket, given: Message): Promi
       isLate = true
       ending.abort()
     }
-    const timer = timeout > 0 ? setTimeout(end, timeout) : undefined
+    const timer = timeout > 0 ? clock.setTimeout(end, timeout) : undefined
     try {
       for await (const lines of context.kernel.run(code, ending.signal))
         for (const line of lines.trim().split('\n'))
           if (SENT.includes((JSON.parse(line) as { type: string }).type)) await sendPiece(client, line)
     } finally {
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
     }
     if (isLate) return client.close(TIMEOUT_CODE, 'the code ran longer than its timeout')
     await sendPiece(client, JSON.stringify({ type: 'control', text: 'completed' }))

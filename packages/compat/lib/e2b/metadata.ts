@@ -1,8 +1,8 @@
 /** Metadata of files: extended attributes, which programs of the sandbox read and write as well. */
 import type { IncomingMessage } from 'node:http'
 import type { FileInfo } from 'nacre'
-import { isCode } from 'nacre/internal'
-import { checkPath, DEFAULT_SESSION, planFileWrite } from 'nacre/internal/server'
+import { isCode, kinds, plans } from 'nacre/internal'
+
 import { describe, type Entry } from '../entry.js'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
@@ -42,8 +42,8 @@ export function metadataIn({ rawHeaders }: IncomingMessage): Metadata {
 /** Writes files with this metadata, and none that they had before. */
 export function writerWith(metadata: Metadata): FileWriter {
   return async (hosted, file, content) => {
-    const files = hosted.backend.files(DEFAULT_SESSION)
-    await files.write(planFileWrite(file, content, undefined), attributesOf(metadata))
+    const files = hosted.backend.files(plans.DEFAULT_SESSION)
+    await files.write(plans.planFileWrite(file, content, undefined), attributesOf(metadata))
     const stored = await storedMetadata(hosted, file)
     // A mount point, for example, is written to, and keeps its own.
     const isStored = Object.entries(metadata).every(([key, value]) => stored[key] === value)
@@ -62,12 +62,14 @@ export async function describeFile(hosted: Hosted, file: string, known?: FileInf
 
 /** Of a regular file, by its path as programs see it. */
 async function storedMetadata(hosted: Hosted, file: string): Promise<Metadata> {
-  const files = hosted.backend.files(DEFAULT_SESSION)
-  const attributes = await files.attributes(checkPath(file, 'path'), NAMESPACE).catch((error: unknown) => {
-    // Programs may remove or replace the file meanwhile, or forbid reading it.
-    if (isCode(error, 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'INVALID_PATH')) return {}
-    throw error
-  })
+  const files = hosted.backend.files(plans.DEFAULT_SESSION)
+  const attributes = await files
+    .attributes(kinds.checkPath(file, 'path'), NAMESPACE)
+    .catch((error: unknown) => {
+      // Programs may remove or replace the file meanwhile, or forbid reading it.
+      if (isCode(error, 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'INVALID_PATH')) return {}
+      throw error
+    })
   return Object.fromEntries(
     Object.entries(attributes).map(([name, value]) => [name.slice(NAMESPACE.length), value]),
   )

@@ -1,6 +1,6 @@
 /** The service `process.Process` of envd. */
 import type { LogExit, Process } from 'nacre'
-import { isCode, MAX_MILLISECONDS } from 'nacre/internal'
+import { isCode, kinds } from 'nacre/internal'
 import { RpcError } from '../failure.js'
 import type { Hosted, HostedProcess } from '../hosted.js'
 import { type Message, MOST_CONTENT_BYTES } from '../http.js'
@@ -13,7 +13,7 @@ const PIECE_BYTES = 32 * 1024
 /** A client that reads slowly loses what is older. Most of it is on disk. */
 const LOG_BYTES = 256 * 1024 * 1024
 /** SIGTERM alone: programs may ignore it. */
-const NEVER_FORCED = { forceKillAfterDelay: MAX_MILLISECONDS }
+const NEVER_FORCED = { forceKillAfterDelay: kinds.MAX_MILLISECONDS }
 const DEFAULT_SIZE = { cols: 80, rows: 24 }
 
 export const processMethods: Record<string, Method> = {

@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { FileEvent } from 'nacre'
-import { checkPath, DEFAULT_SESSION, planFileWatch } from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+
 import { RpcError, rpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { describeFile } from './metadata.js'
@@ -31,8 +32,8 @@ export async function openWatch(
   directory: string,
   { recursive, withEntry, signal }: WatchOptions,
 ): Promise<AsyncIterable<WatchEvent>> {
-  const files = hosted.backend.files(DEFAULT_SESSION)
-  const changes = files.watch(checkPath(directory, 'path'), planFileWatch({ recursive, signal }))
+  const files = hosted.backend.files(plans.DEFAULT_SESSION)
+  const changes = files.watch(kinds.checkPath(directory, 'path'), plans.planFileWatch({ recursive, signal }))
   await changes.begun
   return translate()
 

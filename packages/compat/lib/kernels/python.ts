@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { LogEvent, Process } from 'nacre'
-import { clearTimeout, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 import type { Hosted } from '../hosted.js'
 import { innerPid } from '../inner-pid.js'
 import { type Code, type Kernel, line } from './kernel.js'
@@ -40,7 +40,7 @@ export class PythonKernel implements Kernel {
     let killing: NodeJS.Timeout | undefined
     const leave = () => {
       interrupting = this.#interrupt(running.process).catch(() => {})
-      killing = setTimeout(() => this.end().catch(() => {}), INTERRUPT_TIME)
+      killing = clock.setTimeout(() => this.end().catch(() => {}), INTERRUPT_TIME)
     }
     signal.addEventListener('abort', leave)
     try {
@@ -56,7 +56,7 @@ export class PythonKernel implements Kernel {
       yield* this.#lines(running)
     } finally {
       signal.removeEventListener('abort', leave)
-      clearTimeout(killing)
+      clock.clearTimeout(killing)
       // Otherwise it could reach the next code.
       await interrupting
     }

@@ -1,5 +1,5 @@
 /** `nacre replay`: plays a recording in the terminal of this program. */
-import { type Command, duration, type Finish, InvalidArgumentError, withExamples } from 'nacre/internal/cli'
+import { type Command, type Finish, flags, InvalidArgumentError, withExamples } from 'nacre/internal/cli'
 import type { Options } from './run-replay.js'
 
 const MOST_SPEED = 1000
@@ -10,7 +10,7 @@ export function addReplay(program: Command, finish: Finish): void {
     .description('play a recording: a file of asciicast v3, which may be compressed with gzip')
     .argument('<file>')
     .option('--speed <factor>', 'play so many times as fast', factor, 1)
-    .option('--max-pause <time>', 'the longest pause (default: 2s)', duration, 2000)
+    .option('--max-pause <time>', 'the longest pause (default: 2s)', flags.duration, 2000)
     .option('--print', 'print everything at once')
     .action(async (file: string, options: Options) => {
       const { replay } = await import('./run-replay.js')

@@ -1,6 +1,6 @@
 /** What `nacre record` does. */
-import { KNOWN_SECRETS, type Preset, Redactor, secretValues } from 'nacre/internal'
-import { runInTerminal, secretsIn, stderrLogger, terminalSize } from 'nacre/internal/cli'
+import { type kinds, redaction } from 'nacre/internal'
+import { flags, printing, runInTerminal, terminalSize } from 'nacre/internal/cli'
 import { OneFile } from '../recording/one-file.js'
 import { statusOf } from '../recording/recorder.js'
 import { Track } from '../recording/track.js'
@@ -10,19 +10,23 @@ export interface Options {
   cwd?: string
   env?: Record<string, string>
   timeout?: number
-  isolation?: Preset
+  isolation?: kinds.Preset
   redactFile?: string
 }
 
 /** Resolves with the exit code of the command. */
 export async function record(command: string | string[], options: Options): Promise<number> {
   const { env, cwd, timeout, isolation } = options
-  const secrets = secretsIn(options.redactFile)
+  const secrets = flags.secretsIn(options.redactFile)
   const files = await OneFile.create(options.output ?? `nacre-${now()}.cast`)
   const track = new Track(
     files,
-    new Redactor([...secretValues({ ...process.env, ...env }), ...secrets, ...KNOWN_SECRETS]),
-    stderrLogger,
+    new redaction.Redactor([
+      ...redaction.secretValues({ ...process.env, ...env }),
+      ...secrets,
+      ...redaction.KNOWN_SECRETS,
+    ]),
+    printing.stderrLogger,
     {
       name: files.file,
       title: typeof command === 'string' ? command : command.join(' '),

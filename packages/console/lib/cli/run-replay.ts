@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { OptionError, pause } from 'nacre/internal'
-import { NOBODY_READS, onSignals, write } from 'nacre/internal/cli'
+import { onSignals, printing } from 'nacre/internal/cli'
 import { readEvent, readHeader } from '../recording/cast.js'
 import { linesOf } from '../recording/lines.js'
 
@@ -27,9 +27,9 @@ export async function replay(file: string, { speed, maxPause, print = false }: O
     for await (const { interval, data } of outputOf(file)) {
       if (!print) await pause(Math.min(interval * 1000, maxPause) / speed, stop.signal)
       if (stop.signal.aborted) break
-      if (!(await write(process.stdout, data))) return NOBODY_READS
+      if (!(await printing.write(process.stdout, data))) return printing.NOBODY_READS
     }
-    if (process.stdout.isTTY) await write(process.stdout, RESET)
+    if (process.stdout.isTTY) await printing.write(process.stdout, RESET)
     return code
   } finally {
     ignore()

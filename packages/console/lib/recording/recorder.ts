@@ -1,7 +1,7 @@
 /** Follows the events of a sandbox, and writes a recording for each session and each process. */
 import type { AnySandbox, LogEvent, Logger, Process, SandboxEvent } from 'nacre'
-import { isCode, KNOWN_SECRETS, Redactor, report, signalNumber } from 'nacre/internal'
-import { backendOf, type EventFeed, planEvents } from 'nacre/internal/server'
+import { isCode, plans, redaction, report, signalNumber } from 'nacre/internal'
+import { backendOf, type backends } from 'nacre/internal/server'
 import { planRecord } from '../options.js'
 import type { Recorder as PublicRecorder, RecordOptions } from '../public.js'
 import type { Size } from './cast.js'
@@ -20,7 +20,12 @@ const LONGEST_ID = 128
 export async function record(sandbox: AnySandbox, options: RecordOptions): Promise<PublicRecorder> {
   const { directory, limit, redact, logger } = planRecord(options)
   const store = await Store.open(directory, limit, logger)
-  const recorder = new Recorder(sandbox, store, new Redactor([...redact, ...KNOWN_SECRETS]), logger)
+  const recorder = new Recorder(
+    sandbox,
+    store,
+    new redaction.Redactor([...redact, ...redaction.KNOWN_SECRETS]),
+    logger,
+  )
   await recorder.begun
   return recorder
 }
@@ -33,7 +38,7 @@ class Recorder implements PublicRecorder {
   readonly directory: string
   readonly #sandbox: AnySandbox
   readonly #store: Store
-  readonly #redactor: Redactor
+  readonly #redactor: redaction.Redactor
   readonly #logger: Logger | undefined
   readonly #sessions = new Map<string, SessionTrack<Track>>()
   /** Those whose output is read. */
@@ -42,7 +47,7 @@ class Recorder implements PublicRecorder {
   readonly #stop = new AbortController()
   /** Recordings that are being completed. */
   readonly #closing = new Set<Promise<void>>()
-  readonly #events: EventFeed
+  readonly #events: backends.EventFeed
   /** The cursor of the last event that counts, when that is known. */
   #last = Number.POSITIVE_INFINITY
   #cursor = 0
@@ -51,7 +56,7 @@ class Recorder implements PublicRecorder {
   readonly #over: Promise<void>
   #closed: Promise<void> | undefined
 
-  constructor(sandbox: AnySandbox, store: Store, redactor: Redactor, logger: Logger | undefined) {
+  constructor(sandbox: AnySandbox, store: Store, redactor: redaction.Redactor, logger: Logger | undefined) {
     this.directory = store.directory
     this.#sandbox = sandbox
     this.#store = store
@@ -113,8 +118,8 @@ class Recorder implements PublicRecorder {
     if (this.#cursor >= cursor) void this.#events.return?.()
   }
 
-  #newFeed(): EventFeed {
-    return backendOf(this.#sandbox).events(planEvents({}))
+  #newFeed(): backends.EventFeed {
+    return backendOf(this.#sandbox).events(plans.planEvents({}))
   }
 
   #receive(event: SandboxEvent): void {

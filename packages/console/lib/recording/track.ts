@@ -6,7 +6,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'nacre'
-import { clearTimeout, type Redactor, report, setTimeout } from 'nacre/internal'
+import { clock, type redaction, report } from 'nacre/internal'
 import { type CastCode, commentLine, eventLine, headerLine, type Size, sizeOf, sizeText } from './cast.js'
 import { screenAfter } from './screen.js'
 
@@ -62,7 +62,7 @@ type Entry = { time: Date; code: CastCode; data: string } | { missing: number }
 
 export class Track {
   readonly #files: Files
-  readonly #redactor: Redactor
+  readonly #redactor: redaction.Redactor
   readonly #logger: Logger | undefined
   readonly #options: TrackOptions
 
@@ -91,7 +91,7 @@ export class Track {
   /** The time of its last event. */
   #last = new Date(0)
 
-  constructor(files: Files, redactor: Redactor, logger: Logger | undefined, options: TrackOptions) {
+  constructor(files: Files, redactor: redaction.Redactor, logger: Logger | undefined, options: TrackOptions) {
     this.#files = files
     this.#redactor = redactor
     this.#logger = logger
@@ -108,9 +108,9 @@ export class Track {
       return
     }
     if (this.#isJoining) return
-    clearTimeout(this.#timer)
+    clock.clearTimeout(this.#timer)
     this.#isJoining = true
-    this.#timer = setTimeout(() => this.#flush('certain'), JOIN_MS)
+    this.#timer = clock.setTimeout(() => this.#flush('certain'), JOIN_MS)
   }
 
   marker(time: Date, text: string): void {
@@ -141,8 +141,8 @@ export class Track {
   async close(): Promise<void> {
     this.#flush('all')
     this.#isClosed = true
-    clearTimeout(this.#retry)
-    clearTimeout(this.#soon)
+    clock.clearTimeout(this.#retry)
+    clock.clearTimeout(this.#soon)
     await this.#writing
     if (this.#waiting.length > 0) await this.#write()
     if (this.#segment !== undefined) await this.#files.end(this.#segment)
@@ -159,14 +159,14 @@ export class Track {
    * The rest waits for more output, or for some time.
    */
   #flush(what: 'all' | 'cut' | 'certain'): void {
-    clearTimeout(this.#timer)
+    clock.clearTimeout(this.#timer)
     this.#isJoining = false
     const held = what === 'certain' ? this.#redactor.uncertainEnd(this.#output) : 0
     const end = this.#output.length - held
     const data = this.#redactor.hide(this.#output.slice(0, end), { start: false, end: what === 'cut' })
     if (data !== '') this.#add({ time: this.#outputTime, code: 'o', data })
     this.#output = this.#output.slice(end)
-    if (held > 0) this.#timer = setTimeout(() => this.#flush('all'), HOLD_MS)
+    if (held > 0) this.#timer = clock.setTimeout(() => this.#flush('all'), HOLD_MS)
   }
 
   #add(event: Extract<Entry, { code: CastCode }>): void {
@@ -190,11 +190,11 @@ export class Track {
   #start(): void {
     if (this.#retry !== undefined) return
     if (this.#characters >= MUCH) this.#begin()
-    else this.#soon ??= setTimeout(() => this.#begin(), WRITE_MS)
+    else this.#soon ??= clock.setTimeout(() => this.#begin(), WRITE_MS)
   }
 
   #begin(): void {
-    clearTimeout(this.#soon)
+    clock.clearTimeout(this.#soon)
     this.#soon = undefined
     if (this.#retry !== undefined || this.#isClosed) return
     this.#writing ??= this.#write().finally(() => {
@@ -235,7 +235,7 @@ export class Track {
     if (!this.#isFailing) report(this.#logger, 'warn', `the recording ${name} cannot be written: ${error}`)
     this.#isFailing = true
     if (this.#isClosed) return
-    this.#retry = setTimeout(() => {
+    this.#retry = clock.setTimeout(() => {
       this.#retry = undefined
       this.#start()
     }, RETRY_MS)

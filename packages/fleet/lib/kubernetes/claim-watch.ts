@@ -5,7 +5,7 @@
  * has sent what is no event, it begins anew with a list. A dropped watch reconnects with growing pauses. A refused one
  * is reported to all listeners, and a new listener makes the next attempt begin immediately.
  */
-import { Backoff, performance } from 'nacre/internal'
+import { Backoff, clock } from 'nacre/internal'
 import { isLasting, type KubernetesApi, statusOf } from './api.js'
 import type { Claim } from './claim.js'
 import { InvalidEvent } from './watch-stream.js'
@@ -68,7 +68,7 @@ export class ClaimWatch {
   async #run(): Promise<void> {
     const { signal } = this.#stop
     while (!signal.aborted) {
-      const begun = performance.now()
+      const begun = clock.performance.now()
       try {
         this.#version ??= await this.#list()
         await this.#api.watch(this.#version, signal, (type, object) => this.#receive(type, object))
@@ -76,7 +76,7 @@ export class ClaimWatch {
         if (statusOf(error) === 410 || error instanceof InvalidEvent) this.#version = undefined
         this.#fail(error)
       }
-      if (performance.now() - begun >= HEALTHY_MS) this.#backoff.reset()
+      if (clock.performance.now() - begun >= HEALTHY_MS) this.#backoff.reset()
       if (signal.aborted) return
       this.#wake = new AbortController()
       await this.#backoff.wait(AbortSignal.any([signal, this.#wake.signal]))

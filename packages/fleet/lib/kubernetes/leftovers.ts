@@ -5,7 +5,7 @@
  * One that arrives even later expires.
  */
 
-import { Backoff, clearTimeout, pause, setTimeout } from 'nacre/internal'
+import { Backoff, clock, pause } from 'nacre/internal'
 import { type KubernetesApi, statusOf } from './api.js'
 import { isOf } from './claim.js'
 
@@ -44,9 +44,9 @@ export class Leftovers {
 
   /** Resolves when nothing is left to do, or after five seconds. What is left then expires. */
   async close(): Promise<void> {
-    const late = setTimeout(() => this.#stop.abort(), CLOSE_MS)
+    const late = clock.setTimeout(() => this.#stop.abort(), CLOSE_MS)
     await Promise.all(this.#pending)
-    clearTimeout(late)
+    clock.clearTimeout(late)
   }
 
   async #remove(id: string, nonce: string, done: () => void): Promise<void> {

@@ -3,7 +3,7 @@
  */
 import type { LostSandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { abortable, engineError, SandboxError } from 'nacre/internal'
+import { aborts, engineError, SandboxError } from 'nacre/internal'
 import { clientOf, type Route, type Socket, type Target } from 'nacre/internal/client'
 import { WebSocket } from 'ws'
 import { FleetBackend, type FleetPlan } from '../backend.js'
@@ -105,8 +105,8 @@ export class KubernetesSandbox implements FleetSandbox {
   async ready(stop: AbortSignal, isNew: boolean): Promise<void> {
     await this.#findTarget(stop)
     this.#check()
-    const instance = await abortable(this.#backend.connect(stop), stop)
-    if (isNew || instanceOf(this.#claim) === undefined) await abortable(this.#extend(instance), stop)
+    const instance = await aborts.abortable(this.#backend.connect(stop), stop)
+    if (isNew || instanceOf(this.#claim) === undefined) await aborts.abortable(this.#extend(instance), stop)
     this.#check()
     this.#lease.begin()
   }
@@ -203,13 +203,13 @@ export class KubernetesSandbox implements FleetSandbox {
 
   /** The way to the pod, once there is one. It is looked for at the first use, and again when that has failed. */
   async #findTarget(stop: AbortSignal): Promise<Target> {
-    const pod = await abortable(this.#bound, stop)
+    const pod = await aborts.abortable(this.#bound, stop)
     const target = this.#target ?? this.#cluster.target(pod)
     this.#target = target
     target.catch(() => {
       if (this.#target === target) this.#target = undefined
     })
-    return abortable(target, stop)
+    return aborts.abortable(target, stop)
   }
 
   /** Asks the API server whether the claim still has its pod. */

@@ -8,7 +8,7 @@
 import { request as requestHttp } from 'node:http'
 import { type RequestOptions, request as requestHttps } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
-import { clearTimeout, setTimeout } from 'nacre/internal'
+import { clock } from 'nacre/internal'
 
 /** Milliseconds in which a response must begin. */
 const BEGIN_MS = 30_000
@@ -43,9 +43,9 @@ export async function watchLines(
   await new Promise<void>((resolve, reject) => {
     const begin = url.protocol === 'http:' ? requestHttp : requestHttps
     const request = begin(url, options)
-    const timer = setTimeout(() => request.destroy(new Error('the watch was not answered')), BEGIN_MS)
+    const timer = clock.setTimeout(() => request.destroy(new Error('the watch was not answered')), BEGIN_MS)
     const end = () => {
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       stop.removeEventListener('abort', end)
       request.destroy()
       resolve()
@@ -57,7 +57,7 @@ export async function watchLines(
       end()
     })
     request.on('response', (response) => {
-      clearTimeout(timer)
+      clock.clearTimeout(timer)
       response.socket?.setKeepAlive(true, BEGIN_MS)
       response.on('error', (error) => {
         reject(error)

@@ -1,10 +1,10 @@
 /** The state of a job of a queue in words, and as an exit code. */
 import { signalNumber } from 'nacre/internal'
-import { type colorsOf, exitCodeOfEnd } from 'nacre/internal/cli'
+import { exitCodeOfEnd, type printing } from 'nacre/internal/cli'
 import type { QueueJob } from '../public.js'
 
 /** "active on host-1, attempt 2", "completed on host-1", "failed: the command exited with code 3". */
-export function describeQueueJob(job: QueueJob, colors: ReturnType<typeof colorsOf>): string {
+export function describeQueueJob(job: QueueJob, colors: ReturnType<typeof printing.colorsOf>): string {
   const { state, host, attempt, failedReason } = job
   const place = `${host === null ? '' : ` on ${host}`}${attempt > 1 ? `, attempt ${attempt}` : ''}`
   if (state === 'completed') return colors.green('completed') + place

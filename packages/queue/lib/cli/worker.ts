@@ -2,17 +2,14 @@
  * `nacre worker`: runs jobs of a queue as durable jobs of this host, until a signal ends it. The jobs outlive it.
  */
 import os from 'node:os'
-import type { Preset } from 'nacre/internal'
+import type { kinds } from 'nacre/internal'
 import {
   type Command,
   checkSandbox,
-  duration,
-  existingDirectory,
+  flags,
   InvalidArgumentError,
-  isolationOption,
   onSignals,
-  stderrLogger,
-  wholeNumber,
+  printing,
   withExamples,
 } from 'nacre/internal/cli'
 import { connectionOf, type QueueOptions, withConnection, withRemedy } from './connection.js'
@@ -27,7 +24,7 @@ interface Options extends QueueOptions {
   absence?: number
   lock?: number
   retention?: number
-  isolation?: Preset
+  isolation?: kinds.Preset
 }
 
 export function addWorker(program: Command): void {
@@ -40,12 +37,12 @@ export function addWorker(program: Command): void {
     .option(
       '--cwd <directory>',
       'the directory in which jobs run (default: the current one)',
-      existingDirectory,
+      flags.existingDirectory,
     )
     .option(
       '--concurrency <number>',
       'the maximum number of jobs that run at the same time (default: 1)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option(
       '--limit <max/time>',
@@ -55,12 +52,12 @@ export function addWorker(program: Command): void {
     .option(
       '--lease <time>',
       'how long a host may be silent before it counts as lost (default: 60s)',
-      duration,
+      flags.duration,
     )
-    .option('--absence <time>', 'the lease after SIGTERM, while jobs run (default: 10m)', duration)
-    .option('--lock <time>', 'the duration of locks in BullMQ (default: 30s)', duration)
-    .option('--retention <time>', 'how long to keep ended jobs and their logs (default: 1d)', duration)
-    .addOption(isolationOption())
+    .option('--absence <time>', 'the lease after SIGTERM, while jobs run (default: 10m)', flags.duration)
+    .option('--lock <time>', 'the duration of locks in BullMQ (default: 30s)', flags.duration)
+    .option('--retention <time>', 'how long to keep ended jobs and their logs (default: 1d)', flags.duration)
+    .addOption(flags.isolationOption())
     .action(run)
   withExamples(worker, [
     ['nacre worker --concurrency 4', 'takes jobs from the queue nacre in a local Redis'],
@@ -88,8 +85,8 @@ async function run(options: Options): Promise<void> {
     lockDuration: lock,
     stalledInterval: lock,
     logger: {
-      ...stderrLogger,
-      warn: (text) => stderrLogger.warn(text.startsWith('Redis: ') ? withRemedy(text) : text),
+      ...printing.stderrLogger,
+      warn: (text) => printing.stderrLogger.warn(text.startsWith('Redis: ') ? withRemedy(text) : text),
     },
   })
   let isAsked = false
@@ -114,5 +111,5 @@ async function run(options: Options): Promise<void> {
 function limit(text: string): { max: number; duration: number } {
   const [, max, time] = /^(\d{1,9})\/(.+)$/.exec(text) ?? []
   if (max === undefined || time === undefined) throw new InvalidArgumentError('It must be like 10/1s.')
-  return { max: Number(max), duration: duration(time) }
+  return { max: Number(max), duration: flags.duration(time) }
 }

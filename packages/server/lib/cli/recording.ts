@@ -1,8 +1,8 @@
 /** `nacre serve --record`: what the companion package `@nacre/console` does. */
 import path from 'node:path'
 import type { Isolation, Sandbox } from 'nacre'
-import { type Preset, SECRETS, secretValues } from 'nacre/internal'
-import { contentOf, OptionError, ownDirectory, secretsIn, stderrLogger } from 'nacre/internal/cli'
+import { kinds, redaction } from 'nacre/internal'
+import { flags, OptionError, printing } from 'nacre/internal/cli'
 import { isNotInstalled, notInstalled } from 'nacre/internal/server'
 
 export interface RecordingFlags {
@@ -26,7 +26,7 @@ const NAME = '@nacre/console'
  * without --record.
  */
 export function isolationFor(
-  preset: Preset | undefined,
+  preset: kinds.Preset | undefined,
   { record, recordLimit, redactFile, ask }: RecordingFlags & { ask?: true },
 ): Isolation | undefined {
   if (record === undefined && (recordLimit ?? redactFile) !== undefined)
@@ -34,9 +34,9 @@ export function isolationFor(
   const network = ask && { network: { allow: [], ask } }
   if (preset === undefined || record === undefined) return network ? { preset, ...network } : preset
   // What does not exist cannot be hidden.
-  const hidden = [ownDirectory('--record', record)]
+  const hidden = [flags.ownDirectory('--record', record)]
   if (redactFile !== undefined) hidden.push(path.resolve(redactFile))
-  return { preset, ...network, filesystem: { hide: [...SECRETS, ...hidden] } }
+  return { preset, ...network, filesystem: { hide: [...kinds.SECRETS, ...hidden] } }
 }
 
 /** Starts to record. Undefined without --record. Throws OptionError when the package is not installed. */
@@ -48,15 +48,15 @@ export async function openRecording(
   const recorder = await import(NAME).catch((error) => {
     throw isNotInstalled(NAME, error) ? notInstalled('--record', NAME) : error
   })
-  const secret = tokenFile === undefined ? token : String(contentOf('--token-file', tokenFile)).trim()
+  const secret = tokenFile === undefined ? token : String(flags.contentOf('--token-file', tokenFile)).trim()
   return recorder.record(sandbox, {
     directory: record,
     limit: recordLimit,
     redact: [
-      ...secretValues(process.env),
-      ...secretsIn(redactFile),
+      ...redaction.secretValues(process.env),
+      ...flags.secretsIn(redactFile),
       ...(secret === undefined ? [] : [secret]),
     ],
-    logger: stderrLogger,
+    logger: printing.stderrLogger,
   })
 }

@@ -3,19 +3,8 @@
  */
 
 import type { SandboxOptions } from 'nacre'
-import type { Preset } from 'nacre/internal'
-import {
-  byteSize,
-  type Command,
-  checkSandbox,
-  existingDirectory,
-  isolationOption,
-  OptionError,
-  stderrLogger,
-  takeVariable,
-  wholeNumber,
-  withExamples,
-} from 'nacre/internal/cli'
+import type { kinds } from 'nacre/internal'
+import { type Command, checkSandbox, flags, OptionError, printing, withExamples } from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 import { endOnSignals } from './end-on-signals.js'
 import type { RecordingFlags } from './recording.js'
@@ -28,7 +17,7 @@ interface Options extends RecordingFlags {
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
-  isolation?: Preset | 'none'
+  isolation?: kinds.Preset | 'none'
   ask?: true
   copyOnWrite?: true | string
   undoSteps?: number
@@ -43,7 +32,7 @@ interface Options extends RecordingFlags {
 }
 
 export function addServe(program: Command): void {
-  const isolation = isolationOption()
+  const isolation = flags.isolationOption()
   const serve = program
     .command('serve')
     .description(
@@ -53,7 +42,11 @@ export function addServe(program: Command): void {
       '--stdio',
       'serve the program that starts it over standard input and output, without a port; see connectProgram of nacre/engine',
     )
-    .option('--port <number>', 'the port to listen on; 0 selects a free port (default: 4747)', wholeNumber)
+    .option(
+      '--port <number>',
+      'the port to listen on; 0 selects a free port (default: 4747)',
+      flags.wholeNumber,
+    )
     .option(
       '--host <address>',
       'the address to listen on; any address except loopback needs a token (default: 127.0.0.1)',
@@ -67,7 +60,7 @@ export function addServe(program: Command): void {
     .option(
       '--cwd <directory>',
       'the directory in which sessions start (default: the current one)',
-      existingDirectory,
+      flags.existingDirectory,
     )
     .option('--jobs-root <directory>', 'the directory of durable jobs')
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']))
@@ -82,7 +75,7 @@ export function addServe(program: Command): void {
     .option(
       '--undo-steps <number>',
       'how many of the last commands a client of --copy-on-write can take back (default: 0)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option(
       '--forward-ports',
@@ -96,7 +89,7 @@ export function addServe(program: Command): void {
     .option(
       '--record-limit <size>',
       'bytes of all recordings, of which the oldest go first (default: 256MB)',
-      byteSize,
+      flags.byteSize,
     )
     .option('--redact-file <file>', 'values that recordings must never show, one per line')
     .option(
@@ -106,12 +99,12 @@ export function addServe(program: Command): void {
     .option(
       '--grpc-port <number>',
       'the port of the gRPC service of sandboxd; 0 selects a free port (default: 9090)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option(
       '--rest-port <number>',
       'the port of the REST API of sandboxd; 0 selects a free port (default: 8080)',
-      wholeNumber,
+      flags.wholeNumber,
     )
     .option(
       '--root <directory>',
@@ -188,22 +181,33 @@ async function run({
   const token =
     tokenEnv === undefined
       ? undefined
-      : serveOptions.token.read(takeVariable('--token-env', tokenEnv), `the token in --token-env ${tokenEnv}`)
+      : serveOptions.token.read(
+          flags.takeVariable('--token-env', tokenEnv),
+          `the token in --token-env ${tokenEnv}`,
+        )
   const workspace = workspaceOf(copyOnWrite, undoSteps)
   const rules = recordings.isolationFor(isolation, options)
-  const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: stderrLogger })
+  const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: printing.stderrLogger })
   try {
     await checkSandbox(sandbox)
     const recording = await recordings.openRecording(sandbox, { ...options, token })
     // Its requests are not logged: the client shows what is printed there.
-    if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
+    if (stdio) process.exit((await serveStdio(sandbox, { ...printing.stderrLogger, info() {} })) ? 0 : 1)
     const settings = {
-      ...{ host, port, token, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger },
+      ...{
+        host,
+        port,
+        token,
+        tokenFile,
+        sandboxd,
+        allowedOrigins: allowOrigin,
+        logger: printing.stderrLogger,
+      },
       ...{ console: hasConsole, forwardPorts: options.forwardPorts },
       recordings: hasConsole ? options.record : undefined,
     }
     const serving = await serve(sandbox, settings)
-    endOnSignals({ sandbox, serving, recording }, serveOptions.shutdownTimeout.default, stderrLogger)
+    endOnSignals({ sandbox, serving, recording }, serveOptions.shutdownTimeout.default, printing.stderrLogger)
     console.log(`nacre listens on ${serving.url}`)
     if (hasConsole) console.log(`the console is at ${serving.url}/console`)
     if (serving.sandboxd !== undefined) console.log(describeSandboxd(serving.sandboxd))

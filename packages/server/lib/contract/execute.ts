@@ -3,16 +3,8 @@
  */
 
 import type { Encoding, ExecEvent, ExecResult, LogEvent } from 'nacre'
-import { env, flag, milliseconds, oneOf, performance, SandboxError } from 'nacre/internal'
-import {
-  boolean,
-  identifier,
-  number,
-  planLogStream,
-  type ReplyValue,
-  reply,
-  text,
-} from 'nacre/internal/server'
+import { clock, kinds, plans, SandboxError } from 'nacre/internal'
+import { replies } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { anyText } from '../parameters.js'
@@ -25,12 +17,12 @@ import { done, exitCodeOf, givenVariables, now, startedReply, timestamp } from '
 const executeBody = shape(
   {
     command: anyText,
-    sessionId: identifier,
-    background: flag,
-    timeoutMs: milliseconds,
-    env,
+    sessionId: kinds.identifier,
+    background: kinds.flag,
+    timeoutMs: kinds.milliseconds,
+    env: kinds.env,
     cwd: anyText,
-    origin: oneOf(['user', 'internal']),
+    origin: kinds.oneOf(['user', 'internal']),
   },
   ['command'],
   true,
@@ -38,19 +30,19 @@ const executeBody = shape(
 
 type ExecuteBody = Given<typeof executeBody>
 
-const executedReply = reply({
-  success: boolean,
-  exitCode: number,
-  stdout: text,
-  stderr: text,
-  command: text,
-  duration: number,
+const executedReply = replies.reply({
+  success: replies.boolean,
+  exitCode: replies.number,
+  stdout: replies.text,
+  stderr: replies.text,
+  command: replies.text,
+  duration: replies.number,
   timestamp,
-  sessionId: text,
+  sessionId: replies.text,
 })
 
-type Executed = ReplyValue<typeof executedReply>
-type Started = ReplyValue<typeof startedReply>
+type Executed = replies.ReplyValue<typeof executedReply>
+type Started = replies.ReplyValue<typeof startedReply>
 
 const executeReply: Sendable<Executed | Started> = {
   schema: { anyOf: [executedReply, startedReply] },
@@ -113,12 +105,12 @@ export function addExecute(define: Define, server: ServerContext): void {
         const process = await start(body)
         const { id: processId, pid, command, startedAt } = process.info
         const first = { type: 'start', command, pid, processId, timestamp: startedAt }
-        const begun = performance.now()
+        const begun = clock.performance.now()
         const translate = (event: LogEvent<Encoding>) =>
           event.type === 'exit'
-            ? [complete(event, { command, duration: performance.now() - begun, startedAt })]
+            ? [complete(event, { command, duration: clock.performance.now() - begun, startedAt })]
             : [outputEvent(event)]
-        return events(process.output(planLogStream({ signal }, 'output')), translate, [{ data: first }])
+        return events(process.output(plans.planLogStream({ signal }, 'output')), translate, [{ data: first }])
       }
       // The result has no output: the events had it.
       const stream = streamToConnection<'utf8'>(backend, body.command, {

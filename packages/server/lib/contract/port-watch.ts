@@ -3,17 +3,8 @@
  */
 
 import { connect } from 'node:net'
-import { OptionError, onAbort, pause, portNumber, SandboxError } from 'nacre/internal'
-import {
-  httpStatus,
-  identifier,
-  numberKind as number,
-  type ProcessBackend,
-  planWaitForPort,
-  requestPath,
-  statusCode,
-  tables,
-} from 'nacre/internal/server'
+import { aborts, kinds, OptionError, pause, plans, SandboxError } from 'nacre/internal'
+import { type backends, httpStatus, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { type Given, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
@@ -22,13 +13,13 @@ import { exitCodeOf, now, requireProcess } from './values.js'
 
 const watchBody = shape(
   {
-    port: portNumber,
+    port: kinds.portNumber,
     mode: tables.portOptions.mode,
-    path: requestPath,
-    statusMin: statusCode,
-    statusMax: statusCode,
-    processId: identifier,
-    interval: number(
+    path: kinds.requestPath,
+    statusMin: kinds.statusCode,
+    statusMax: kinds.statusCode,
+    processId: kinds.identifier,
+    interval: kinds.number(
       { type: 'number', minimum: 10, maximum: 60_000 },
       'must be a number of milliseconds from 10 to 60000',
       '10 to 60000 ms',
@@ -60,7 +51,7 @@ export function addPortWatch(define: Define, server: ServerContext): void {
       const process =
         body.processId === undefined ? undefined : await requireProcess(server.backend, body.processId)
       const stop = new AbortController()
-      const release = onAbort(signal, () => stop.abort())
+      const release = aborts.onAbort(signal, () => stop.abort())
       const { port, processId } = body
       const tell = (data: object): ServerEvent[] => [{ data: { ...data, port, processId, timestamp: now() } }]
       const steps = [
@@ -90,12 +81,16 @@ export function addPortWatch(define: Define, server: ServerContext): void {
   })
 }
 
-async function watch(body: Watch, process: ProcessBackend | undefined, stop: AbortSignal): Promise<object> {
+async function watch(
+  body: Watch,
+  process: backends.ProcessBackend | undefined,
+  stop: AbortSignal,
+): Promise<object> {
   if (process === undefined) return anybody(body, stop)
   const { port, mode, path, statusMin, statusMax, interval = DEFAULT_INTERVAL_MS } = body
   const page = mode === 'http' ? { path, status: { min: statusMin, max: statusMax } } : {}
   try {
-    await process.waitForPort(planWaitForPort(port, { mode, ...page, interval, signal: stop }))
+    await process.waitForPort(plans.planWaitForPort(port, { mode, ...page, interval, signal: stop }))
     return { type: 'ready' }
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== 'PROCESS_EXITED_BEFORE_READY') throw error

@@ -2,19 +2,8 @@
  * Background processes, as clients of a sandbox container know them.
  */
 import type { ProcessLogs } from 'nacre'
-import { env, flag, type Kind, milliseconds, oneOf } from 'nacre/internal'
-import {
-  identifier,
-  list,
-  number,
-  planFilter,
-  planLogStream,
-  readId,
-  readKill,
-  reply,
-  text,
-  yes,
-} from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import { replies } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { anyText, cursorOf, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
@@ -37,21 +26,21 @@ import {
 const startBody = shape(
   {
     command: anyText,
-    sessionId: identifier,
-    processId: identifier,
-    timeoutMs: milliseconds,
-    env,
+    sessionId: kinds.identifier,
+    processId: kinds.identifier,
+    timeoutMs: kinds.milliseconds,
+    env: kinds.env,
     cwd: anyText,
     encoding: anyText,
-    autoCleanup: flag,
+    autoCleanup: kinds.flag,
   },
   ['command'],
   true,
 )
 
-const status: Kind<ContainerStatus> = oneOf(STATUSES)
+const status: kinds.Kind<ContainerStatus> = kinds.oneOf(STATUSES)
 
-const countReply = reply({ success: yes, cleanedCount: number, timestamp })
+const countReply = replies.reply({ success: replies.yes, cleanedCount: replies.number, timestamp })
 
 /** Those with a name of their own come first: an id could be that name. */
 export function addProcesses(define: Define, { backend, processes }: ServerContext): void {
@@ -76,9 +65,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     path: '/api/process/list',
     summary: 'Lists the processes.',
     query: shape({ status }, [], true),
-    reply: reply({ success: yes, processes: list(containerProcess), timestamp }),
+    reply: replies.reply({ success: replies.yes, processes: replies.list(containerProcess), timestamp }),
     async handle({ query: { status } }) {
-      const shown = (await backend.listProcesses(planFilter({}))).map(showProcess)
+      const shown = (await backend.listProcesses(plans.planFilter({}))).map(showProcess)
       return done({ processes: shown.filter((process) => status === undefined || process.status === status) })
     },
   })
@@ -104,7 +93,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     method: 'GET',
     path: '/api/process/{processId}',
     summary: 'Returns the state of a process.',
-    reply: reply({ success: yes, process: containerProcess, timestamp }),
+    reply: replies.reply({ success: replies.yes, process: containerProcess, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params }) {
       const process = await requireProcess(backend, params.processId)
@@ -116,10 +105,12 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     path: '/api/process/{processId}',
     summary: 'Kills a process. A process that has already ended counts as killed.',
     query: shape({ signal: anyText }, [], true),
-    reply: reply({ success: yes, processId: text, timestamp }),
+    reply: replies.reply({ success: replies.yes, processId: replies.text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { signal } }) {
-      await backend.process(readId(processId)).kill(readKill(signalOf(signal), undefined, 'killProcess'))
+      await backend
+        .process(kinds.readId(processId))
+        .kill(plans.readKill(signalOf(signal), undefined, 'killProcess'))
       return done({ processId })
     },
   })
@@ -127,11 +118,17 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     method: 'GET',
     path: '/api/process/{processId}/logs',
     summary: 'Returns the output of a process so far.',
-    reply: reply({ success: yes, processId: text, stdout: text, stderr: text, timestamp }),
+    reply: replies.reply({
+      success: replies.yes,
+      processId: replies.text,
+      stdout: replies.text,
+      stderr: replies.text,
+      timestamp,
+    }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
       const { stdout, stderr } = (await backend
-        .process(readId(processId))
+        .process(kinds.readId(processId))
         .logs({ encoding: 'utf8' })) as ProcessLogs
       return done({ processId, stdout, stderr })
     },
@@ -149,7 +146,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
       let place = from
       const info = { type: 'process_info', ...showProcess(process), processId, timestamp: now() }
       return events(
-        process.output(planLogStream({ cursor: from, signal }, 'output')),
+        process.output(plans.planLogStream({ cursor: from, signal }, 'output')),
         (event) => {
           if (event.type === 'exit')
             return [

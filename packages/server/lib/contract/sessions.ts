@@ -3,27 +3,20 @@
  */
 
 import type { SessionOptions } from 'nacre'
-import { env, isCode, milliseconds, readArgument, readOptions } from 'nacre/internal'
-import {
-  type Backend,
-  DEFAULT_SESSION,
-  identifier,
-  list,
-  os,
-  ownOnly,
-  reply,
-  setEnv,
-  tables,
-  text,
-  yes,
-} from 'nacre/internal/server'
+import { isCode, kinds, plans } from 'nacre/internal'
+import { type backends, os, ownOnly, replies, setEnv, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { anyText } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { done, doneReply, timestamp } from './values.js'
 
-const createMembers = { id: identifier, env, cwd: anyText, commandTimeoutMs: milliseconds }
+const createMembers = {
+  id: kinds.identifier,
+  env: kinds.env,
+  cwd: anyText,
+  commandTimeoutMs: kinds.milliseconds,
+}
 
 export function addSessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
@@ -31,7 +24,7 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     path: '/api/session/create',
     summary: 'Creates a session.',
     body: shape(createMembers, [], true),
-    reply: reply({ success: yes, data: reply({ id: text }), timestamp }),
+    reply: replies.reply({ success: replies.yes, data: replies.reply({ id: replies.text }), timestamp }),
     errors: ['SESSION_ALREADY_EXISTS'],
     async handle({ body: { id, env, cwd, commandTimeoutMs } }) {
       const sessionId = await createAnywhere(backend, { id, env, cwd })
@@ -44,7 +37,7 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     method: 'GET',
     path: '/api/session/list',
     summary: 'Lists the ids of the sessions.',
-    reply: reply({ success: yes, data: list(text), timestamp }),
+    reply: replies.reply({ success: replies.yes, data: replies.list(replies.text), timestamp }),
     async handle() {
       return done({ data: await backend.listSessions() })
     },
@@ -53,8 +46,8 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     method: 'POST',
     path: '/api/session/delete',
     summary: 'Deletes a session and kills everything in it.',
-    body: shape({ sessionId: identifier }, ['sessionId'], true),
-    reply: reply({ success: yes, sessionId: text, timestamp }),
+    body: shape({ sessionId: kinds.identifier }, ['sessionId'], true),
+    reply: replies.reply({ success: replies.yes, sessionId: replies.text, timestamp }),
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { sessionId } }) {
       await backend.deleteSession(sessionId)
@@ -66,10 +59,10 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     method: 'POST',
     path: '/api/env/set',
     summary: 'Sets variables of a session. A null value unsets the variable.',
-    body: shape({ envVars: env, sessionId: identifier }, ['envVars'], true),
+    body: shape({ envVars: kinds.env, sessionId: kinds.identifier }, ['envVars'], true),
     reply: doneReply,
     errors: ['SESSION_NOT_FOUND'],
-    async handle({ body: { envVars, sessionId = DEFAULT_SESSION } }) {
+    async handle({ body: { envVars, sessionId = plans.DEFAULT_SESSION } }) {
       await setEnv(backend, sessionId, envVars)
       return done({})
     },
@@ -77,13 +70,13 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
 }
 
 /** A session whose directory is missing starts in the home directory. */
-async function createAnywhere(backend: Backend, options: SessionOptions): Promise<string> {
-  const values = readOptions(tables.sessionOptions, options, 'createSession')
+async function createAnywhere(backend: backends.Backend, options: SessionOptions): Promise<string> {
+  const values = kinds.readOptions(tables.sessionOptions, options, 'createSession')
   try {
     return await backend.createSession(values)
   } catch (error) {
     if (!isCode(error, 'CWD_NOT_FOUND') || values.cwd === undefined) throw error
-    const cwd = readArgument(tables.sessionOptions.cwd.read, os.homedir(), 'cwd')
+    const cwd = kinds.readArgument(tables.sessionOptions.cwd.read, os.homedir(), 'cwd')
     return backend.createSession(ownOnly({ ...values, cwd }))
   }
 }

@@ -3,18 +3,8 @@
  */
 
 import type { EnvChanges, ProcessInfo } from 'nacre'
-import { signalNumber, unknownId } from 'nacre/internal'
-import {
-  type Backend,
-  number,
-  optional,
-  type ProcessBackend,
-  readId,
-  reply,
-  text,
-  wordOf,
-  yes,
-} from 'nacre/internal/server'
+import { kinds, signalNumber, unknownId } from 'nacre/internal'
+import { type backends, replies } from 'nacre/internal/server'
 
 /** The words of containers for the state of a process. */
 export const STATUSES = ['running', 'completed', 'failed', 'killed', 'error'] as const
@@ -28,31 +18,37 @@ export interface ContainerProcess extends Pick<ProcessInfo, 'id' | 'pid' | 'comm
   exitCode?: number
 }
 
-export const containerProcess = reply<ContainerProcess>(
+export const containerProcess = replies.reply<ContainerProcess>(
   {
-    id: text,
-    pid: number,
-    command: text,
-    status: wordOf(...STATUSES),
-    startTime: text,
-    endTime: optional(text),
-    exitCode: optional(number),
+    id: replies.text,
+    pid: replies.number,
+    command: replies.text,
+    status: replies.wordOf(...STATUSES),
+    startTime: replies.text,
+    endTime: replies.optional(replies.text),
+    exitCode: replies.optional(replies.number),
   },
   'ContainerProcess',
 )
 
 /** When a reply was made. */
-export const timestamp = { ...text, description: 'ISO 8601' }
+export const timestamp = { ...replies.text, description: 'ISO 8601' }
 
 /** Of calls that have no result. */
-export const doneReply = reply({ success: yes, timestamp })
+export const doneReply = replies.reply({ success: replies.yes, timestamp })
 
 export function done<T>(values: T): T & { success: true; timestamp: string } {
   return { success: true, ...values, timestamp: now() }
 }
 
 /** The answer when a process was started. */
-export const startedReply = reply({ success: yes, processId: text, pid: number, command: text, timestamp })
+export const startedReply = replies.reply({
+  success: replies.yes,
+  processId: replies.text,
+  pid: replies.number,
+  command: replies.text,
+  timestamp,
+})
 
 export function now(): string {
   return new Date().toISOString()
@@ -65,7 +61,7 @@ export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; sign
   return number === undefined ? 1 : 128 + number
 }
 
-export function showProcess({ info }: ProcessBackend): ContainerProcess {
+export function showProcess({ info }: backends.ProcessBackend): ContainerProcess {
   const { id, pid, command, startedAt, endedAt } = info
   return {
     id,
@@ -92,8 +88,11 @@ function statusOf({ state, exitCode, reason }: ProcessInfo): ContainerStatus {
 }
 
 /** Rejects with PROCESS_NOT_FOUND. */
-export async function requireProcess(backend: Backend, id: string): Promise<ProcessBackend> {
-  const process = await backend.findProcess(readId(id))
+export async function requireProcess(
+  backend: backends.Backend,
+  id: string,
+): Promise<backends.ProcessBackend> {
+  const process = await backend.findProcess(kinds.readId(id))
   if (process === null) throw unknownId('process', id)
   return process
 }

@@ -5,7 +5,7 @@
  * of others on this host, or change what a browser does with the rest of the origin. Its links, redirects and cookies must
  * stay below the path of its port.
  */
-import type { Headers } from 'nacre/internal/server'
+import type { passHttp } from 'nacre/internal/server'
 
 /** Between the client and the server. */
 export interface Outside {
@@ -27,9 +27,9 @@ const NOT_RETURNED =
 const LINK = /\/ports\/\d{1,5}~/
 
 /** The headers that the program gets. */
-export function toProgram(headers: Headers, outside: Outside): Headers {
+export function toProgram(headers: passHttp.Headers, outside: Outside): passHttp.Headers {
   const own = `localhost:${outside.port}`
-  const sent = headers.flatMap(([name, value]): Headers => {
+  const sent = headers.flatMap(([name, value]): passHttp.Headers => {
     if (NOT_SENT.test(name)) return []
     const changed = changedFor(name, value, outside)
     return changed === undefined || hasToken(changed, outside) ? [] : [[name, changed]]
@@ -87,7 +87,7 @@ function otherProtocols(value: string): string | undefined {
 }
 
 /** The headers that the client gets. `path`: that of the request, as the program knows it. */
-export function toClient(headers: Headers, path: string, outside: Outside): Headers {
+export function toClient(headers: passHttp.Headers, path: string, outside: Outside): passHttp.Headers {
   const isLink = LINK.test(outside.prefix)
   return headers
     .filter(([name]) => !NOT_RETURNED.test(name) && !(isLink && name === 'referrer-policy'))

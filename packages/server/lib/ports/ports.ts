@@ -6,8 +6,8 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'hono'
-import { isCode, onAbort } from 'nacre/internal'
-import { type Backend, endToEnd, NoReply, type Onward, passRequest, passUpgrade } from 'nacre/internal/server'
+import { aborts, isCode } from 'nacre/internal'
+import { type backends, passHttp } from 'nacre/internal/server'
 import { Refusal, SHUTTING_DOWN } from '../failure.js'
 import { unboundArrival } from '../file-bodies.js'
 import { upgradeOf } from '../upgrade.js'
@@ -48,11 +48,11 @@ export function targetOf(c: Context): Target | undefined {
 
 export class Ports {
   readonly links = new Links()
-  readonly #backend: Backend
+  readonly #backend: backends.Backend
   readonly #token: string | undefined
   readonly #closing: AbortSignal
 
-  constructor(backend: Backend, token: string | undefined, closing: AbortSignal) {
+  constructor(backend: backends.Backend, token: string | undefined, closing: AbortSignal) {
     this.#backend = backend
     this.#token = token
     this.#closing = closing
@@ -89,7 +89,7 @@ export class Ports {
       throw new Refusal('VALIDATION_FAILED', 'a request for a WebSocket has no body')
     const { host = '' } = incoming.headers
     const outside: Outside = { host, prefix, port, token: this.#token }
-    const headers = toProgram(endToEnd(incoming), outside)
+    const headers = toProgram(passHttp.endToEnd(incoming), outside)
     if (upgrade !== undefined && upgrade.connection === undefined)
       throw new Refusal('UPGRADE_REQUIRED', 'WebSockets of ports need HTTP/1.1')
     const connection = await this.#connect(target)
@@ -100,21 +100,21 @@ export class Ports {
     // A body may be a stream without an end. A client that has lost its network is noticed all the same.
     unboundArrival(incoming)
     incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS)
-    const onward: Onward = {
+    const onward: passHttp.Onward = {
       ...{ connection, path, headers },
       reply: (received) => toClient(received, path, outside),
     }
-    const release = onAbort(this.#closing, () => connection.destroy())
+    const release = aborts.onAbort(this.#closing, () => connection.destroy())
     try {
       if (upgrade?.connection === undefined) {
-        await passRequest(incoming, outgoing, onward)
+        await passHttp.passRequest(incoming, outgoing, onward)
         return sent(outgoing.statusCode)
       }
-      const status = await passUpgrade(incoming, upgrade.connection, upgrade.head, onward)
+      const status = await passHttp.passUpgrade(incoming, upgrade.connection, upgrade.head, onward)
       upgrade.isAccepted = status === 101
       return sent(status)
     } catch (error) {
-      if (!(error instanceof NoReply)) throw error
+      if (!(error instanceof passHttp.NoReply)) throw error
       throw new Refusal('BAD_GATEWAY', `the program on port ${port} ${error.message}`, { port })
     } finally {
       release()

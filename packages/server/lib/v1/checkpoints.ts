@@ -1,11 +1,11 @@
 /** Checkpoints of the workspace and the sessions. */
 import type { Undo } from 'nacre'
-import { checkpointCalls, endpoints } from 'nacre/internal/server'
+import { endpoints, protocol } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { addSimpleCalls } from './simple-calls.js'
 
-const errors = [...checkpointCalls.delete.errors, 'NO_SPACE']
+const errors = [...protocol.checkpointCalls.delete.errors, 'NO_SPACE']
 
 export function addCheckpoints(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   const { checkpoints } = backend
@@ -13,7 +13,7 @@ export function addCheckpoints(define: Define, { backend, sessionTimeouts }: Ser
     for (const id of done.endedSessions) sessionTimeouts.delete(id)
     return done
   }
-  addSimpleCalls(define, checkpointCalls, () => checkpoints)
+  addSimpleCalls(define, protocol.checkpointCalls, () => checkpoints)
   define({
     ...endpoints.rollBack,
     summary:

@@ -1,7 +1,8 @@
 /**
  * The feed of events of the sandbox.
  */
-import { planEvents, tables } from 'nacre/internal/server'
+import { plans } from 'nacre/internal'
+import { tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { cursorOf, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
@@ -18,7 +19,10 @@ export function addEvents(define: Define, { backend }: ServerContext): void {
     query: shape({ since: queryNumber }),
     reply: 'events',
     async handle({ query: { since }, lastEventId, signal }) {
-      const plan = planEvents({ since: lastEventId === undefined ? since : cursorOf(lastEventId), signal })
+      const plan = plans.planEvents({
+        since: lastEventId === undefined ? since : cursorOf(lastEventId),
+        signal,
+      })
       const feed = backend.events(plan)
       const begin = feed.since === undefined ? {} : { cursor: feed.since }
       return eventsToEnd(

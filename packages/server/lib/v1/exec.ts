@@ -3,19 +3,8 @@
  */
 
 import type { Encoding, ExecEvent, ExecResult, WaitEnd } from 'nacre'
-import { encoding, flag } from 'nacre/internal'
-import {
-  command,
-  data,
-  endpoints,
-  killSignal,
-  type NamedProcess,
-  planOf,
-  processBackend,
-  processCalls,
-  resultOf,
-  tables,
-} from 'nacre/internal/server'
+import { kinds } from 'nacre/internal'
+import { endpoints, type NamedProcess, processIo, protocol, resultOf, tables } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -25,15 +14,15 @@ import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
 import { encodeData, encodeReply } from '../wire.js'
 
-const { logLimit, ...execMembers } = { command, ...described(tables.execOptions) }
+const { logLimit, ...execMembers } = { command: kinds.command, ...described(tables.execOptions) }
 
 const streamMembers = {
   ...execMembers,
   logLimit,
   openInput,
-  byteEvents: { ...flag, description: 'Sends output events as bytes, for any encoding of the result.' },
+  byteEvents: { ...kinds.flag, description: 'Sends output events as bytes, for any encoding of the result.' },
   wholeResult: {
-    ...flag,
+    ...kinds.flag,
     description: 'Keeps as much output in the result as /v1/exec. Default: at most 1 MiB of each stream.',
   },
 }
@@ -95,7 +84,7 @@ export function addExec(define: Define, server: ServerContext): void {
   define({
     ...endpoints.writeToRun,
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
-    body: shape({ data, end: flag }),
+    body: shape({ data: kinds.data, end: kinds.flag }),
     errors: ['RUN_NOT_FOUND', 'INPUT_CLOSED'],
     async handle({ params, body: { data, end }, signal }) {
       const { target, inputs } = runs.target(params.runId)
@@ -109,7 +98,7 @@ export function addExec(define: Define, server: ServerContext): void {
   define({
     ...endpoints.killRun,
     summary: 'Kills a run, which then ends with `complete`.',
-    body: shape({ signal: killSignal, ...described(tables.killReason) }),
+    body: shape({ signal: kinds.killSignal, ...described(tables.killReason) }),
     errors: ['RUN_NOT_FOUND'],
     handle: async ({ params, body: { signal, ...options } }) =>
       runs.get(params.runId).stream.kill(signal, options),
@@ -119,12 +108,12 @@ export function addExec(define: Define, server: ServerContext): void {
     summary:
       'Makes the command of a run a process. Its session is free, its events go on, and a disconnection does not kill it.',
     errors: ['RUN_NOT_FOUND', 'DETACH_FAILED'],
-    handle: async ({ params }) => processes.show(processBackend(await runs.detach(params.runId))),
+    handle: async ({ params }) => processes.show(processIo.processBackend(await runs.detach(params.runId))),
   })
   define({
     ...endpoints.runLogs,
     summary: 'Returns the output of a run with `logLimit` so far, until a minute after its end.',
-    query: shape({ encoding }),
+    query: shape({ encoding: kinds.encoding }),
     errors: ['RUN_NOT_FOUND'],
     handle: async ({ params, query }) => runs.log(params.runId).getLogs(query),
   })
@@ -152,7 +141,7 @@ export function addExec(define: Define, server: ServerContext): void {
     errors: ['RUN_NOT_FOUND'],
     async handle({ params: { runId }, body, signal }): Promise<WaitEnd> {
       const options = { ...body, signal }
-      planOf(processCalls.waitFor, options)
+      protocol.planOf(protocol.processCalls.waitFor, options)
       const exit = runs.exit(runId)
       if (exit === undefined) return runs.target(runId).target.waitFor(options)
       // A line of the log may have come first.
@@ -179,7 +168,7 @@ function detached(
   { processes }: ServerContext,
   { process }: Pick<ExecResult<Encoding>, 'process'>,
 ): NamedProcess | undefined {
-  return process && processes.show(processBackend(process))
+  return process && processes.show(processIo.processBackend(process))
 }
 
 function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {

@@ -1,16 +1,8 @@
 /**
  * The content of files: downloads with ranges, and uploads. Both are streamed.
  */
-import { SandboxError } from 'nacre/internal'
-import {
-  type CheckedPath,
-  checkPath,
-  endpoints,
-  type FileSource,
-  type FilesBackend,
-  planFileStream,
-  planFileWrite,
-} from 'nacre/internal/server'
+import { kinds, plans, SandboxError } from 'nacre/internal'
+import { type backends, endpoints } from 'nacre/internal/server'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import { queryFlag, queryNumber } from '../parameters.js'
@@ -40,7 +32,7 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     errors: [...errors, 'FILE_TOO_LARGE'],
     async handle({ params: { sessionId }, query, header, method, signal }) {
       const files = await filesOf(backend, sessionId)
-      const path = checkPath(pathOf(query), 'path')
+      const path = kinds.checkPath(pathOf(query), 'path')
       const range = { header: header('range'), ifRange: header('if-range') }
       const reply = await fileReply(files, path, range, signal, query.maxBytes)
       if (method !== 'HEAD') return reply
@@ -60,7 +52,7 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     async handle({ params: { sessionId }, query, upload, signal }) {
       const { mode, append } = query
       const files = await filesOf(backend, sessionId)
-      const plan = planFileWrite(pathOf(query), upload ?? '', { mode, append, signal })
+      const plan = plans.planFileWrite(pathOf(query), upload ?? '', { mode, append, signal })
       return files.write(plan)
     },
   })
@@ -71,8 +63,8 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
  * when the file has changed.
  */
 export async function fileReply(
-  files: FilesBackend,
-  path: CheckedPath,
+  files: backends.FilesBackend,
+  path: kinds.CheckedPath,
   { header, ifRange }: { header: string | undefined; ifRange?: string | undefined },
   signal: AbortSignal,
   maxBytes?: number,
@@ -86,8 +78,8 @@ export async function fileReply(
 
 /** A range of bytes at the end needs the length of the file first. */
 async function absolute(
-  files: FilesBackend,
-  path: CheckedPath,
+  files: backends.FilesBackend,
+  path: kinds.CheckedPath,
   range: ByteRange | undefined,
 ): Promise<{ start: number; end: number | undefined } | undefined> {
   if (range === undefined || 'start' in range) return range
@@ -96,13 +88,13 @@ async function absolute(
 }
 
 async function content(
-  files: FilesBackend,
-  path: CheckedPath,
+  files: backends.FilesBackend,
+  path: kinds.CheckedPath,
   range: { start: number; end: number | undefined } | undefined,
   maxBytes: number | undefined,
   signal: AbortSignal,
 ): Promise<ByteReply> {
-  const source = files.open(path, planFileStream({ ...range, signal }))
+  const source = files.open(path, plans.planFileStream({ ...range, signal }))
   // The first piece shows whether there is a file; its errors have a status.
   const first = await source.read()
   const { size: opened, version, isOver } = source
@@ -152,7 +144,7 @@ function sizeRead(
 }
 
 function unsatisfiable(
-  source: FileSource,
+  source: backends.FileSource,
   size: number,
   headers: Record<string, string> = HEADERS,
 ): ByteReply {

@@ -1,8 +1,8 @@
 /** Files in requests. Paths are text, or base64 where they are not UTF-8. */
 
 import type { FilePath } from 'nacre'
-import { OptionError } from 'nacre/internal'
-import { type Backend, base64, type FilesBackend } from 'nacre/internal/server'
+import { kinds, OptionError } from 'nacre/internal'
+import type { backends } from 'nacre/internal/server'
 import { anyText } from '../parameters.js'
 import { requireSession } from './sessions.js'
 
@@ -10,7 +10,7 @@ import { requireSession } from './sessions.js'
 export const pathQuery = {
   path: { ...anyText, description: 'The path of the file, relative to the directory of the session.' },
   pathBase64: {
-    ...base64,
+    ...kinds.base64,
     description: 'The bytes of the path in base64, instead of `path`, for names that are not UTF-8.',
   },
 }
@@ -31,6 +31,6 @@ export function pathOf({ path, pathBase64 }: PathQuery, otherwise?: string): Fil
 }
 
 /** Rejects with SESSION_NOT_FOUND. */
-export async function filesOf(backend: Backend, sessionId: string): Promise<FilesBackend> {
+export async function filesOf(backend: backends.Backend, sessionId: string): Promise<backends.FilesBackend> {
   return backend.files(await requireSession(backend, sessionId))
 }

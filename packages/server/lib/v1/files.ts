@@ -1,18 +1,8 @@
 /**
  * Files of a session, without their content: their properties, their directories, and their changes.
  */
-import {
-  checkPath,
-  endpoints,
-  data as path,
-  planFileCopy,
-  planFileList,
-  planFileRemove,
-  planFileRename,
-  planFileStat,
-  planFileWatch,
-  tables,
-} from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import { endpoints, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { queryFlag, queryNumber } from '../parameters.js'
@@ -33,7 +23,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     errors,
     query: shape({ ...pathQuery, followSymlinks: queryFlag }),
     async handle({ params, query }) {
-      const { path, follow } = planFileStat(pathOf(query), { followSymlinks: query.followSymlinks })
+      const { path, follow } = plans.planFileStat(pathOf(query), { followSymlinks: query.followSymlinks })
       return (await files(params)).stat(path, follow)
     },
   })
@@ -45,7 +35,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     async handle({ params, query }) {
       const { recursive, maxDepth } = query
       const found = await files(params)
-      const { path, depth } = planFileList(pathOf(query, '.'), { recursive, maxDepth })
+      const { path, depth } = plans.planFileList(pathOf(query, '.'), { recursive, maxDepth })
       return found.list(path, depth)
     },
   })
@@ -53,32 +43,32 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     ...endpoints.mkdir,
     summary: 'Creates a directory and its missing parents.',
     errors: [...errors, 'FILE_EXISTS'],
-    body: shape({ path }, ['path']),
+    body: shape({ path: kinds.data }, ['path']),
     handle: async ({ params, body }) =>
-      (await files(params)).act({ kind: 'mkdir', path: checkPath(body.path, 'path') }),
+      (await files(params)).act({ kind: 'mkdir', path: kinds.checkPath(body.path, 'path') }),
   })
   define({
     ...endpoints.rename,
     summary: 'Renames a file or a directory.',
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
-    body: shape({ from: path, to: path }, ['from', 'to']),
-    handle: async ({ params, body }) => (await files(params)).act(planFileRename(body.from, body.to)),
+    body: shape({ from: kinds.data, to: kinds.data }, ['from', 'to']),
+    handle: async ({ params, body }) => (await files(params)).act(plans.planFileRename(body.from, body.to)),
   })
   define({
     ...endpoints.copy,
     summary: 'Copies a file or a directory.',
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
-    body: shape({ from: path, to: path, ...described(tables.fileCopyOptions) }, ['from', 'to']),
+    body: shape({ from: kinds.data, to: kinds.data, ...described(tables.fileCopyOptions) }, ['from', 'to']),
     handle: async ({ params, body: { from, to, ...options } }) =>
-      (await files(params)).act(planFileCopy(from, to, options)),
+      (await files(params)).act(plans.planFileCopy(from, to, options)),
   })
   define({
     ...endpoints.remove,
     summary: 'Removes a file or a directory.',
     errors: [...errors, 'IS_A_DIRECTORY'],
-    body: shape({ path, ...described(tables.fileRemoveOptions) }, ['path']),
+    body: shape({ path: kinds.data, ...described(tables.fileRemoveOptions) }, ['path']),
     handle: async ({ params, body: { path, ...options } }) =>
-      (await files(params)).act(planFileRemove(path, options)),
+      (await files(params)).act(plans.planFileRemove(path, options)),
   })
   define({
     method: 'GET',
@@ -90,8 +80,8 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     reply: 'events',
     async handle({ params, query, signal }) {
       const found = await files(params)
-      const path = checkPath(pathOf(query, '.'), 'path')
-      const changes = found.watch(path, planFileWatch({ recursive: query.recursive, signal }))
+      const path = kinds.checkPath(pathOf(query, '.'), 'path')
+      const changes = found.watch(path, plans.planFileWatch({ recursive: query.recursive, signal }))
       return eventsToEnd(changes, (change) => [{ data: encodeReply(tables.fileEvent, change) }])
     },
   })

@@ -1,16 +1,8 @@
 /**
  * Durable jobs. They outlive the server, and so do their cursors.
  */
-import { encoding, jobStartOptions, unknownId } from 'nacre/internal'
-import {
-  endpoints,
-  jobCalls,
-  planJobCancel,
-  planJobFollow,
-  planJobStart,
-  readCursor,
-  tables,
-} from 'nacre/internal/server'
+import { jobStartOptions, kinds, plans, unknownId } from 'nacre/internal'
+import { endpoints, protocol, tables } from 'nacre/internal/server'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -21,12 +13,17 @@ import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { addSimpleCalls } from './simple-calls.js'
 
-const readQuery = shape({ cursor: queryNumber, maxBytes: queryNumber, lines: queryFlag, encoding })
+const readQuery = shape({
+  cursor: queryNumber,
+  maxBytes: queryNumber,
+  lines: queryFlag,
+  encoding: kinds.encoding,
+})
 
-const { errors } = jobCalls.status
+const { errors } = protocol.jobCalls.status
 
 export function addJobs(define: Define, { backend: { jobs } }: ServerContext): void {
-  addSimpleCalls(define, jobCalls, () => jobs)
+  addSimpleCalls(define, protocol.jobCalls, () => jobs)
   define({
     ...endpoints.startJob,
     summary: 'Starts a job.',
@@ -38,7 +35,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
       'WORKSPACE_UNSUPPORTED',
       'SPAWN_FAILED',
     ],
-    handle: async ({ body }) => jobs.start(planJobStart(body)),
+    handle: async ({ body }) => jobs.start(plans.planJobStart(body)),
   })
   define({
     ...endpoints.getJob,
@@ -62,7 +59,11 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
       await jobs.status({ jobId })
       const from = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
-      const pieces = jobs.follow(jobId, readCursor(from), planJobFollow({ ...rest, maxBytes, signal }))
+      const pieces = jobs.follow(
+        jobId,
+        plans.readCursor(from),
+        plans.planJobFollow({ ...rest, maxBytes, signal }),
+      )
       return eventsToEnd(pieces, (read) => [
         { id: read.cursor, data: { type: 'output', ...encodeReply(tables.jobRead, read) } },
       ])
@@ -73,6 +74,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     summary: 'Cancels a job and kills everything that it started.',
     errors: [...errors, 'JOB_RUNNING'],
     body: shape(described(tables.jobCancelOptions)),
-    handle: async ({ params, body }) => jobs.cancel(params.jobId, planJobCancel(body).forceKillAfterDelay),
+    handle: async ({ params, body }) =>
+      jobs.cancel(params.jobId, plans.planJobCancel(body).forceKillAfterDelay),
   })
 }

@@ -1,13 +1,13 @@
 /**
  * What a line of a log must contain, in JSON: text, or a regular expression.
  */
-import { type Kind, OptionError } from 'nacre/internal'
-import { linePattern, MOST_PATTERN_CHARACTERS } from 'nacre/internal/server'
+import { type kinds, OptionError, plans } from 'nacre/internal'
+
 import { anyText } from '../parameters.js'
 import { shape } from '../request-json.js'
 
-export const linePatternJson: Kind<string | RegExp, unknown> = {
-  read: linePattern,
+export const linePatternJson: kinds.Kind<string | RegExp, unknown> = {
+  read: plans.linePattern,
   json: {
     schema: {
       name: 'Pattern',
@@ -25,8 +25,8 @@ export const linePatternJson: Kind<string | RegExp, unknown> = {
 function patternOf(json: string | { source: string; flags: string }): string | RegExp {
   if (typeof json === 'string') return json
   // Before its syntax is checked, which takes a time.
-  if (json.source.length > MOST_PATTERN_CHARACTERS)
-    throw new OptionError('INVALID_OPTION', `must have at most ${MOST_PATTERN_CHARACTERS} characters`)
+  if (json.source.length > plans.MOST_PATTERN_CHARACTERS)
+    throw new OptionError('INVALID_OPTION', `must have at most ${plans.MOST_PATTERN_CHARACTERS} characters`)
   try {
     return new RegExp(json.source, json.flags)
   } catch (cause) {

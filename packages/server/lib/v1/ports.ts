@@ -1,6 +1,6 @@
 /** Where programs listen, and links to their ports. The forwarding itself is in lib/ports/. */
-import { portNumber, readWithDefaults } from 'nacre/internal'
-import { endpoints, portCalls, tables } from 'nacre/internal/server'
+import { kinds } from 'nacre/internal'
+import { endpoints, protocol, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { Refusal } from '../failure.js'
@@ -10,11 +10,11 @@ import { requireSession } from './sessions.js'
 import { addSimpleCalls } from './simple-calls.js'
 
 export function addV1Ports(define: Define, { backend, ports }: ServerContext): void {
-  addSimpleCalls(define, portCalls, () => backend)
+  addSimpleCalls(define, protocol.portCalls, () => backend)
   define({
     ...endpoints.portLink,
     summary: 'Makes a path that leads to a port without the token, until it expires.',
-    body: shape({ port: portNumber, ...described(tables.portUrlOptions) }, ['port']),
+    body: shape({ port: kinds.portNumber, ...described(tables.portUrlOptions) }, ['port']),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID', 'FORBIDDEN'],
     async handle({ body: { port, ...options } }) {
       if (ports === undefined)
@@ -22,7 +22,7 @@ export function addV1Ports(define: Define, { backend, ports }: ServerContext): v
           'FORBIDDEN',
           'this server forwards no ports: start it with forwardPorts, or nacre serve --forward-ports',
         )
-      const { sessionId, expiresIn } = readWithDefaults(tables.portUrlOptions, options, 'portUrl')
+      const { sessionId, expiresIn } = kinds.readWithDefaults(tables.portUrlOptions, options, 'portUrl')
       if (sessionId !== undefined) await requireSession(backend, sessionId)
       return ports.links.path({ sessionId, port }, expiresIn)
     },

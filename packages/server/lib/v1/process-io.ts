@@ -2,20 +2,8 @@
  * The input and output of processes, their resources, and the health of services.
  */
 import type { LogEvent, ProcessInfo } from 'nacre'
-import { encoding, flag } from 'nacre/internal'
-import {
-  closeInput,
-  data,
-  endpoints,
-  hold,
-  type ProcessBackend,
-  planLogStream,
-  processCalls,
-  resize,
-  type ServiceBackend,
-  tables,
-  write,
-} from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import { type backends, endpoints, processIo, protocol, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
 import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
@@ -30,12 +18,12 @@ const outputQuery = shape({
   cursor: queryNumber,
   follow: queryFlag,
   pid: { ...queryNumber, description: 'Sends nothing if the service is now another process.' },
-  encoding,
+  encoding: kinds.encoding,
 })
 
 export function addProcessIo(define: Define, { processes, holds }: ServerContext): void {
   const inputs = new Inputs()
-  addSimpleCalls<typeof processCalls, 'processId'>(define, processCalls, ({ processId }) =>
+  addSimpleCalls<typeof protocol.processCalls, 'processId'>(define, protocol.processCalls, ({ processId }) =>
     processes.find(processId),
   )
   define({
@@ -52,7 +40,9 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
       const { pid = current, ...options } = query
       const cursor = lastEventId === undefined ? query.cursor : cursorOf(lastEventId)
       const output =
-        pid === current ? process.output(planLogStream({ ...options, cursor, signal }, 'output')) : nothing()
+        pid === current
+          ? process.output(plans.planLogStream({ ...options, cursor, signal }, 'output'))
+          : nothing()
       return eventsToEnd(output, (event) => [
         {
           id: event.type === 'exit' ? undefined : event.cursor,
@@ -85,13 +75,13 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
   define({
     ...endpoints.writeToProcess,
     summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
-    body: shape({ data, end: flag }),
+    body: shape({ data: kinds.data, end: kinds.flag }),
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED', 'HELD'],
     async handle({ params: { processId }, body: { data, end }, signal, hold }) {
       const process = await processes.find(processId)
       await Promise.all([
-        data !== undefined && inputs.add(process, () => write(process, data, hold), signal),
-        end && inputs.add(process, () => closeInput(process, hold), signal),
+        data !== undefined && inputs.add(process, () => processIo.write(process, data, hold), signal),
+        end && inputs.add(process, () => processIo.closeInput(process, hold), signal),
       ])
     },
   })
@@ -104,7 +94,7 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED', 'HELD'],
     handle: async ({ params, body: { owner }, signal }) =>
-      holds.events(await hold(await processes.find(params.processId), owner), signal),
+      holds.events(await processIo.hold(await processes.find(params.processId), owner), signal),
   })
   define({
     ...endpoints.releaseProcess,
@@ -119,7 +109,7 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
     body: shape(tables.terminalOptions, ['cols', 'rows']),
     errors: ['PROCESS_NOT_FOUND', 'HELD'],
     handle: async ({ params, body: { cols, rows }, hold }) =>
-      resize(await processes.find(params.processId), cols, rows, hold),
+      processIo.resize(await processes.find(params.processId), cols, rows, hold),
   })
   define({
     ...endpoints.health,
@@ -146,7 +136,7 @@ async function* nothing(): AsyncGenerator<LogEvent, undefined> {
 
 /** The processes of a service after the process with this pid, until none follows by itself or `stop` is aborted. */
 async function* successors(
-  service: ServiceBackend,
+  service: backends.ServiceBackend,
   pid: number,
   stop: AbortSignal,
 ): AsyncGenerator<ProcessInfo, undefined> {
@@ -160,9 +150,9 @@ async function* successors(
 
 /** Writes to processes, one at a time for each: a process may never read, and its client may be gone by then. */
 class Inputs {
-  readonly #turns = new WeakMap<ProcessBackend, InTurn>()
+  readonly #turns = new WeakMap<backends.ProcessBackend, InTurn>()
 
-  add(process: ProcessBackend, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  add(process: backends.ProcessBackend, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
     const turns = this.#turns.get(process) ?? new InTurn()
     this.#turns.set(process, turns)
     return turns.take(write, signal)

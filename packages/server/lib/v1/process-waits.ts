@@ -2,15 +2,8 @@
  * Waits for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
  */
 
-import { portNumber } from 'nacre/internal'
-import {
-  endpoints,
-  planWait,
-  planWaitForLog,
-  planWaitForPort,
-  processCalls,
-  tables,
-} from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import { endpoints, protocol, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { withInstance } from '../processes.js'
@@ -18,7 +11,7 @@ import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
 
-const { errors } = processCalls.waitForInput
+const { errors } = protocol.processCalls.waitForInput
 
 export function addProcessWaits(define: Define, { processes }: ServerContext): void {
   define({
@@ -28,7 +21,7 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     body: shape(described(tables.waitOptions)),
     async handle({ params: { processId }, body, signal }) {
       const process = await processes.find(processId)
-      const exit = await process.wait(planWait({ ...body, signal }))
+      const exit = await process.wait(plans.planWait({ ...body, signal }))
       return { exit, process: withInstance(process) }
     },
   })
@@ -38,14 +31,14 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     errors,
     body: shape({ pattern: linePatternJson, ...described(tables.waitForLogOptions) }, ['pattern']),
     handle: async ({ params, body: { pattern, ...rest }, signal }) =>
-      (await processes.find(params.processId)).waitForLog(planWaitForLog(pattern, { ...rest, signal })),
+      (await processes.find(params.processId)).waitForLog(plans.planWaitForLog(pattern, { ...rest, signal })),
   })
   define({
     ...endpoints.waitForPort,
     summary: 'Waits until a process serves a port.',
     errors,
-    body: shape({ port: portNumber, ...described(tables.waitForPortOptions) }, ['port']),
+    body: shape({ port: kinds.portNumber, ...described(tables.waitForPortOptions) }, ['port']),
     handle: async ({ params, body: { port, ...rest }, signal }) =>
-      (await processes.find(params.processId)).waitForPort(planWaitForPort(port, { ...rest, signal })),
+      (await processes.find(params.processId)).waitForPort(plans.planWaitForPort(port, { ...rest, signal })),
   })
 }

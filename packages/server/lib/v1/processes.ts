@@ -1,19 +1,8 @@
 /**
  * Background processes and services: starting, listing, ending.
  */
-import { type Kind, milliseconds, portNumber, positiveMilliseconds } from 'nacre/internal'
-import {
-  command,
-  endpoints,
-  healthCheck,
-  identifier,
-  killer,
-  killSignal,
-  planFilter,
-  processesCalls,
-  readKill,
-  tables,
-} from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import { endpoints, protocol, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { openInput, withInput } from '../open-input.js'
@@ -24,17 +13,17 @@ import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
 import { addSimpleCalls } from './simple-calls.js'
 
-const timeout = milliseconds
+const timeout = kinds.milliseconds
 
 /** One of three objects: the check reads which. */
-const healthCheckJson: Kind<object, unknown> = {
-  read: healthCheck,
+const healthCheckJson: kinds.Kind<object, unknown> = {
+  read: plans.healthCheck,
   json: {
     schema: {
       anyOf: [
-        shape({ port: portNumber, ...described(tables.portOptions), timeout }, ['port']),
+        shape({ port: kinds.portNumber, ...described(tables.portOptions), timeout }, ['port']),
         shape({ log: linePatternJson, timeout }, ['log']),
-        shape({ command, interval: positiveMilliseconds, timeout }, ['command']),
+        shape({ command: kinds.command, interval: kinds.positiveMilliseconds, timeout }, ['command']),
       ].map((schema) => ({ schema })),
     },
     rule: 'must be {"port": 8080}, {"log": "ready"} or {"command": "test -e ready"}, with options of that check',
@@ -42,10 +31,12 @@ const healthCheckJson: Kind<object, unknown> = {
   bounds: 'an object',
 }
 
-const startBody = shape({ command, ...described(tables.processOptions), openInput }, ['command'])
+const startBody = shape({ command: kinds.command, ...described(tables.processOptions), openInput }, [
+  'command',
+])
 
 const serviceBody = shape(
-  { command, ...described(tables.serviceOptions), openInput, healthCheck: healthCheckJson },
+  { command: kinds.command, ...described(tables.serviceOptions), openInput, healthCheck: healthCheckJson },
   ['command', 'healthCheck'],
 )
 
@@ -60,7 +51,7 @@ const errors = [
 ]
 
 export function addV1Processes(define: Define, { backend, processes }: ServerContext): void {
-  addSimpleCalls(define, processesCalls, () => backend)
+  addSimpleCalls(define, protocol.processesCalls, () => backend)
   define({
     ...endpoints.startProcess,
     summary: 'Starts a process in the background.',
@@ -93,10 +84,10 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     summary: 'Lists the processes.',
     query: shape({
       state: { ...anyText, description: 'One state, or several separated by commas.' },
-      sessionId: identifier,
+      sessionId: kinds.identifier,
     }),
     async handle({ query: { state, sessionId } }) {
-      const found = await backend.listProcesses(planFilter({ state: state?.split(','), sessionId }))
+      const found = await backend.listProcesses(plans.planFilter({ state: state?.split(','), sessionId }))
       return found.map((process) => processes.show(process))
     },
   })
@@ -109,11 +100,11 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
   define({
     ...endpoints.killProcess,
     summary: 'Kills a process and everything that it started.',
-    body: shape({ signal: killSignal, by: killer, ...described(tables.killOptions) }),
+    body: shape({ signal: kinds.killSignal, by: kinds.killer, ...described(tables.killOptions) }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params, body: { signal, by, ...options } }) {
       const process = await processes.find(params.processId)
-      const killed = await process.kill({ ...readKill(signal, options, 'kill'), by })
+      const killed = await process.kill({ ...plans.readKill(signal, options, 'kill'), by })
       return { killed, process: withInstance(process) }
     },
   })

@@ -1,11 +1,15 @@
 /** The recordings of `@nacre/console`, which its page plays. */
 import { engineError } from 'nacre/internal'
-import { date, list, number, only, reply, text } from 'nacre/internal/server'
+import { replies } from 'nacre/internal/server'
 import type { Recordings, StoredRecording } from '../console.js'
 import type { Define } from '../route.js'
 
-const recording = reply<StoredRecording>({ name: text, bytes: number, modifiedAt: date })
-const recordingList = only('recordings', list(recording))
+const recording = replies.reply<StoredRecording>({
+  name: replies.text,
+  bytes: replies.number,
+  modifiedAt: replies.date,
+})
+const recordingList = replies.only('recordings', replies.list(recording))
 
 export function addRecordings(define: Define, recordings: Recordings): void {
   define({

@@ -1,8 +1,8 @@
 /**
  * Sessions and their variables.
  */
-import { env, readOptions, unknownId } from 'nacre/internal'
-import { type Backend, DEFAULT_SESSION, endpoints, sessionCalls, setEnv, tables } from 'nacre/internal/server'
+import { kinds, plans, unknownId } from 'nacre/internal'
+import { type backends, endpoints, protocol, setEnv, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { shape } from '../request-json.js'
@@ -10,14 +10,14 @@ import type { Define } from '../route.js'
 import { addSimpleCalls } from './simple-calls.js'
 
 export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts }: ServerContext): void {
-  addSimpleCalls(define, sessionCalls, () => backend)
+  addSimpleCalls(define, protocol.sessionCalls, () => backend)
   define({
     ...endpoints.createSession,
     summary: 'Creates a session.',
     body: shape(described(tables.sessionOptions)),
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
     handle: async ({ body }) =>
-      backend.createSession(readOptions(tables.sessionOptions, body, 'createSession')),
+      backend.createSession(kinds.readOptions(tables.sessionOptions, body, 'createSession')),
   })
   define({
     ...endpoints.getSession,
@@ -53,15 +53,15 @@ export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts 
   define({
     ...endpoints.setEnv,
     summary: 'Sets variables of a session. A null value unsets the variable.',
-    body: shape({ vars: env, ...described(tables.setEnvVarsOptions) }, ['vars']),
+    body: shape({ vars: kinds.env, ...described(tables.setEnvVarsOptions) }, ['vars']),
     errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME', 'HELD'],
-    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION }, hold }) =>
+    handle: async ({ body: { vars, sessionId = plans.DEFAULT_SESSION }, hold }) =>
       setEnv(backend, sessionId, vars, hold),
   })
 }
 
 /** Resolves with the id of a session that exists. Rejects with SESSION_NOT_FOUND. */
-export async function requireSession(backend: Backend, sessionId: string): Promise<string> {
+export async function requireSession(backend: backends.Backend, sessionId: string): Promise<string> {
   if (await backend.hasSession(sessionId)) return sessionId
   throw unknownId('session', sessionId)
 }

@@ -1,12 +1,6 @@
 /** The routes of the simple calls: one for each entry of a table in `protocol/simple-calls.ts` of nacre. */
-import { readWithDefaults } from 'nacre/internal'
-import {
-  type CallsOf,
-  type OptionTable,
-  type SimpleCalls,
-  sendable,
-  takesSignal,
-} from 'nacre/internal/server'
+import { kinds } from 'nacre/internal'
+import { protocol } from 'nacre/internal/server'
 import { described } from '../document.js'
 import { queryFlag, queryNumber } from '../parameters.js'
 import { type Shape, shape } from '../request-json.js'
@@ -16,15 +10,15 @@ import type { Sendable } from '../wire.js'
 type Method = (plan: object) => Promise<unknown>
 
 /** `target` has the methods; a call of one process finds it by the parameters of its path. */
-export function addSimpleCalls<C extends SimpleCalls, Bound extends string = never>(
+export function addSimpleCalls<C extends protocol.SimpleCalls, Bound extends string = never>(
   define: Define,
   calls: C,
-  target: (params: Record<Bound, string>) => CallsOf<C, Bound> | Promise<CallsOf<C, Bound>>,
+  target: (params: Record<Bound, string>) => protocol.CallsOf<C, Bound> | Promise<protocol.CallsOf<C, Bound>>,
 ): void {
   for (const [name, call] of Object.entries(calls)) {
     const { args, required, options, takes, reply, ...rest } = call
     const members = { ...args, ...described(options) }
-    const isEmpty = sendable(members).length === 0
+    const isEmpty = protocol.sendable(members).length === 0
     const inQuery = call.method === 'GET'
     const given = (inQuery ? shape(texts(members)) : shape(members, required)) as Shape<object>
     define({
@@ -33,8 +27,8 @@ export function addSimpleCalls<C extends SimpleCalls, Bound extends string = nev
       query: isEmpty || !inQuery ? undefined : given,
       body: isEmpty || inQuery ? undefined : given,
       async handle({ params, query, body, signal }) {
-        const values = { ...query, ...body, ...(takesSignal(call) && { signal }) }
-        const plan = { ...params, ...readWithDefaults(takes, values, call.name) }
+        const values = { ...query, ...body, ...(protocol.takesSignal(call) && { signal }) }
+        const plan = { ...params, ...kinds.readWithDefaults(takes, values, call.name) }
         const methods = (await target(params as Record<Bound, string>)) as Record<string, Method>
         return methods[name]?.(plan)
       },
@@ -43,8 +37,8 @@ export function addSimpleCalls<C extends SimpleCalls, Bound extends string = nev
 }
 
 /** The options as text, as a query has them. */
-function texts(options: OptionTable): OptionTable {
-  const asText = sendable(options).map(([name, { json, ...option }]) => {
+function texts(options: kinds.OptionTable): kinds.OptionTable {
+  const asText = protocol.sendable(options).map(([name, { json, ...option }]) => {
     const type = 'type' in json.schema ? json.schema.type : undefined
     if (type === 'number' || type === 'integer') return [name, queryNumber]
     return [name, type === 'boolean' ? queryFlag : { ...option, json }]

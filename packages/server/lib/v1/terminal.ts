@@ -9,8 +9,8 @@
  */
 
 import type { ProcessExit } from 'nacre'
-import { clearInterval, isCode, OptionError, onAbort, report, setInterval } from 'nacre/internal'
-import { type ProcessBackend, planLogStream, resize, tables, write } from 'nacre/internal/server'
+import { aborts, clock, isCode, OptionError, plans, report } from 'nacre/internal'
+import { type backends, processIo, tables } from 'nacre/internal/server'
 import type { WebSocket } from 'ws'
 import type { ServerContext } from '../context.js'
 import { anyText, queryFlag, queryNumber } from '../parameters.js'
@@ -69,7 +69,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
 }
 
 class Terminal {
-  readonly #process: ProcessBackend
+  readonly #process: backends.ProcessBackend
   readonly #socket: WebSocket
   readonly #server: ServerContext
   readonly #query: TerminalQuery
@@ -77,7 +77,12 @@ class Terminal {
   #input: Promise<void> = Promise.resolve()
   #waiting = 0
 
-  constructor(process: ProcessBackend, socket: WebSocket, server: ServerContext, query: TerminalQuery) {
+  constructor(
+    process: backends.ProcessBackend,
+    socket: WebSocket,
+    server: ServerContext,
+    query: TerminalQuery,
+  ) {
     this.#process = process
     this.#socket = socket
     this.#server = server
@@ -90,13 +95,13 @@ class Terminal {
       if (isBinary) this.#write(data)
       else void this.#command(data.toString())
     })
-    const heartbeat = setInterval(() => {
+    const heartbeat = clock.setInterval(() => {
       if (this.#socket.bufferedAmount === 0) this.#socket.ping()
     }, this.#server.heartbeat)
     heartbeat.unref()
     // Not after the output: a client that does not read would hold up the end of the server.
     const { closing } = this.#server
-    const release = onAbort(closing, () => this.#close(GOING_AWAY, 'the server ends'))
+    const release = aborts.onAbort(closing, () => this.#close(GOING_AWAY, 'the server ends'))
     try {
       const exit =
         this.#query.output === false
@@ -109,14 +114,14 @@ class Terminal {
       if (!stop.aborted) this.#fail(error)
     } finally {
       release()
-      clearInterval(heartbeat)
+      clock.clearInterval(heartbeat)
     }
   }
 
   /** Sends the output. Resolves with the end of the process. */
   async #print(signal: AbortSignal): Promise<ProcessExit | undefined> {
     const { cursor } = this.#query
-    const plan = planLogStream({ cursor, encoding: 'buffer', signal }, 'output')
+    const plan = plans.planLogStream({ cursor, encoding: 'buffer', signal }, 'output')
     for await (const event of this.#process.output(plan)) {
       if (event.missing !== undefined) await this.#send(JSON.stringify({ missing: event.missing }))
       if (event.type === 'exit') return exitOf(event)
@@ -138,7 +143,7 @@ class Terminal {
     this.#waiting += bytes
     if (this.#waiting > MOST_WAITING_BYTES) this.#socket.pause()
     this.#input = this.#input
-      .then(() => write(this.#process, data, this.#query.hold))
+      .then(() => processIo.write(this.#process, data, this.#query.hold))
       .then(
         () => this.#acknowledge({ written: data.length }),
         (error) => this.#refuse(error),
@@ -169,7 +174,7 @@ class Terminal {
   async #command(text: string): Promise<void> {
     try {
       const { resize: size } = readJson(message, parse(text), 'the message')
-      await resize(this.#process, size.cols, size.rows, this.#query.hold)
+      await processIo.resize(this.#process, size.cols, size.rows, this.#query.hold)
     } catch (error) {
       if (isCode(error, 'HELD')) await this.#report('resize', error)
       else if (!(error instanceof OptionError)) this.#fail(error)

@@ -2,8 +2,8 @@
  * Uploads in parts, for clients whose calls survive their connections.
  */
 
-import { count } from 'nacre/internal'
-import { endpoints, MOST_KEEP_MS, data as path, planFileWrite, tables } from 'nacre/internal/server'
+import { kinds, plans } from 'nacre/internal'
+import { endpoints, protocol, tables } from 'nacre/internal/server'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'
@@ -23,11 +23,14 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     ...endpoints.beginUpload,
     summary: 'Begins an upload in parts. It ends after `keep` milliseconds without a request.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'],
-    body: shape({ path, mode, append, keep: count(1, MOST_KEEP_MS) }, ['path', 'keep']),
+    body: shape({ path: kinds.data, mode, append, keep: kinds.count(1, protocol.MOST_KEEP_MS) }, [
+      'path',
+      'keep',
+    ]),
     async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
       const files = await filesOf(backend, sessionId)
       return uploads.begin(keep, async (source, signal) =>
-        files.write(planFileWrite(path, source, { ...options, signal })),
+        files.write(plans.planFileWrite(path, source, { ...options, signal })),
       )
     },
   })

@@ -1,5 +1,6 @@
 /** The copy-on-write workspace of the sandbox, and the workspaces with a name that were kept. */
-import { planDiff, tables, workspaceCalls } from 'nacre/internal/server'
+import { plans } from 'nacre/internal'
+import { protocol, tables } from 'nacre/internal/server'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -8,15 +9,15 @@ import type { Define } from '../route.js'
 import { addSimpleCalls } from './simple-calls.js'
 
 export function addWorkspace(define: Define, { backend: { workspace } }: ServerContext): void {
-  addSimpleCalls(define, workspaceCalls, () => workspace)
+  addSimpleCalls(define, protocol.workspaceCalls, () => workspace)
   define({
     method: 'POST',
     path: '/v1/workspace/diff',
     summary: "Returns the changes as a patch in git's format.",
     body: shape(described(tables.workspaceDiffOptions)),
     reply: 'bytes',
-    errors: [...workspaceCalls.changes.errors, 'FILE_TOO_LARGE', 'PERMISSION_DENIED'],
-    handle: async ({ body, signal }) => patchReply(await workspace.diff(planDiff({ ...body, signal }))),
+    errors: [...protocol.workspaceCalls.changes.errors, 'FILE_TOO_LARGE', 'PERMISSION_DENIED'],
+    handle: async ({ body, signal }) => patchReply(await workspace.diff(plans.planDiff({ ...body, signal }))),
   })
 }
 

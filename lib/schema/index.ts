@@ -1,0 +1,15 @@
+/** The kinds of values, for companion packages. */
+
+export * from './command.js'
+export * from './constructors.js'
+export * from './env.js'
+export * from './http.js'
+export * from './isolation-rules.js'
+export * from './kind.js'
+export * from './names.js'
+export * from './nearest.js'
+export * from './numbers.js'
+export * from './paths.js'
+export * from './read.js'
+export * from './signals.js'
+export * from './values.js'
