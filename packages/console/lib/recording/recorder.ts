@@ -80,6 +80,7 @@ class Recorder implements PublicRecorder {
   }
 
   async #close(): Promise<void> {
+    await this.#awaitEvents()
     const end = this.#newFeed()
     const next = end.next().then(
       () => undefined,
@@ -91,6 +92,16 @@ class Recorder implements PublicRecorder {
     if (last !== undefined) this.#endAt(last)
     await this.#over
   }
+
+  /** The events of a command can follow its result, but not what its session is asked afterwards. Never rejects. */
+  async #awaitEvents(): Promise<void> {
+    try {
+      await Promise.all((await this.#sandbox.listSessions()).map((session) => session.running()))
+    } catch {
+      // The sandbox or a session has ended, and its events with it.
+    }
+  }
+
   /** Never rejects. */
   async #run(first: Promise<IteratorResult<SandboxEvent, undefined>>): Promise<void> {
     let known = this.#followRunning()
