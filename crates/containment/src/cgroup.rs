@@ -182,24 +182,24 @@ impl Group {
 /// Does something with a group again if a command has taken the permissions for it away.
 fn permitted<T>(group: &Path, action: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match action() {
-        Err(error) if error.raw_os_error() == Some(libc::EACCES) && restore_permissions(group) => action(),
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {
+            restore_permissions(group);
+            action()
+        }
         outcome => outcome,
     }
 }
 
 /// Gives this user the permissions back that a command has taken away: its user is the owner of the group. Those of the
-/// groups above matter, too, since the kernel moves no process without those of a common one. True if any was missing.
-pub fn restore_permissions(group: &Path) -> bool {
+/// groups above matter, too, since the kernel moves no process without those of a common one. The host and the supervisor may
+/// do this at the same time.
+pub fn restore_permissions(group: &Path) {
     let mut above: Vec<_> = group.ancestors().collect();
     above.reverse();
-    let mut has_restored = false;
     for directory in above.into_iter().filter(|path| is_cgroup2(path)) {
-        has_restored |= permit(directory, 0o700);
-        for (name, permissions) in FILES {
-            has_restored |= permit(&directory.join(name), permissions);
-        }
+        permit(directory, 0o700);
+        FILES.iter().for_each(|(name, permissions)| permit(&directory.join(name), *permissions));
     }
-    has_restored
 }
 
 /// The files that are used here, and the permissions for them.
@@ -213,11 +213,12 @@ const FILES: [(&str, u32); 7] = [
     ("memory.events", 0o400),
 ];
 
-/// Gives the owner of a file these permissions, too. True if it did not have them.
-fn permit(path: &Path, permissions: u32) -> bool {
-    let mode = fs::metadata(path).map_or(permissions, |found| found.mode());
-    mode & permissions != permissions
-        && fs::set_permissions(path, fs::Permissions::from_mode(mode | permissions)).is_ok()
+/// Gives the owner of a file these permissions, too.
+fn permit(path: &Path, permissions: u32) {
+    let Ok(mode) = fs::metadata(path).map(|found| found.mode()) else { return };
+    if mode & permissions != permissions {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | permissions));
+    }
 }
 
 /// Reads a file of [`Group::changes`]: only later changes show from now on.

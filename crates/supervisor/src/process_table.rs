@@ -167,13 +167,15 @@ impl ProcessTable {
         };
         let unlimited = || Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
         let mut started = limited.map_err(|_| unlimited()).and_then(|()| plan.start());
-        let is_refused =
-            |started: &Result<Pid, Failure>| started.as_ref().is_err_and(|failure| failure.step == StartStep::Group);
+        let refusal = |started: &Result<Pid, Failure>| {
+            started.as_ref().err().filter(|failure| failure.step == StartStep::Group).map(|failure| failure.errno)
+        };
         // A command may have taken the permissions for it away.
-        if is_refused(&started) && group.as_ref().is_some_and(|group| cgroup::restore_permissions(group.path())) {
+        if let (Some(libc::EACCES), Some(group)) = (refusal(&started), &group) {
+            cgroup::restore_permissions(group.path());
             started = plan.start();
         }
-        if is_refused(&started) && self.groups.as_ref().is_none_or(|groups| groups.sandbox().is_none()) {
+        if refusal(&started).is_some() && self.groups.as_ref().is_none_or(|groups| groups.sandbox().is_none()) {
             // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups, unless the
             // limits of the whole sandbox are there.
             plan.group = None;
