@@ -105,6 +105,18 @@ test('half a processor is half the time', async () => {
   })
 })
 
+test('the limits of a sandbox hold for a session after its last one has ended', async () => {
+  await withSandbox({ limits: { pids: 20 } }, async (sandbox) => {
+    for (let times = 0; times < 2; times++) {
+      const session = await sandbox.createSession()
+      assert.match((await session.exec('cat /proc/self/cgroup')).stdout, /nacre-sandbox-/)
+      const bomb = await session.exec('for i in {1..40}; do sleep 1000 & done 2>&1; kill $(jobs -p)')
+      assert.match(bomb.stdout, /fork: /)
+      await session.delete()
+    }
+  })
+})
+
 test('the limits of a sandbox are for all of it together', async () => {
   await withSandbox({ limits: { memory: 120 * MiB } }, async (sandbox) => {
     const both = await Promise.all([1, 2].map(() => sandbox.startProcess(hog(90 * MiB))))

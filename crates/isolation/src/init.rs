@@ -1,19 +1,22 @@
 //! The init process of a pid namespace: reaps orphans, and ends the namespace once nothing guards it.
 
-use nacre_containment::cgroup::Group;
+use nacre_containment::cgroup::{self, Group};
 use nacre_protocol::socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 /// The processes that guard the namespace, opened before entering it: inside, they have no pids.
 pub struct Guards {
     /// The host and the supervisor of a session, or the supervisor of a durable job.
     pub pidfds: Vec<OwnedFd>,
+    /// Whether none is missing there, which may also mean that it could not be opened.
+    pub are_complete: bool,
 }
 
 impl Guards {
@@ -21,7 +24,8 @@ impl Guards {
     /// pidfds.
     pub fn watch(pids: &[i32]) -> Self {
         let open = |pid: &i32| pidfd_open(Pid::from_raw(*pid)?, PidfdFlags::empty()).ok();
-        Self { pidfds: pids.iter().filter_map(open).collect() }
+        let pidfds: Vec<_> = pids.iter().filter_map(open).collect();
+        Self { are_complete: pidfds.len() == pids.len(), pidfds }
     }
 }
 
@@ -45,7 +49,7 @@ pub fn run(mut guards: Guards, control: OwnedFd, group: Option<OwnedFd>) -> ! {
         let is_childless = reap();
         if guards.pidfds.is_empty() {
             // A guard that dies last has removed them.
-            let _ = group.as_ref().map(remove_groups);
+            let _ = group.as_ref().filter(|_| guards.are_complete).map(remove_groups);
             std::process::exit(0);
         }
         if is_closed && is_childless {
@@ -73,10 +77,13 @@ fn remove_groups(own: &OwnedFd) -> io::Result<()> {
     let Some(session) = session else { return Err(io::ErrorKind::NotFound.into()) };
     let above = at.join("../..");
     // A group that hands limits down, as to the sessions of a sandbox, takes no processes.
-    let leave = |group: PathBuf| fs::write(group.join("cgroup.procs"), "0");
+    let leave = |group: PathBuf| File::options().write(true).open(group.join("cgroup.procs"))?.write_all(b"0");
     leave(above.clone()).or_else(|_| leave(above.join("..")))?;
     Group::at(above.join(session)).end();
-    Ok(())
+    match path.parent().and_then(Path::parent).filter(|path| cgroup::is_of_sandbox(path)).and_then(Path::file_name) {
+        Some(sandbox) => fs::remove_dir(above.join("..").join(sandbox)),
+        None => Ok(()),
+    }
 }
 
 /// Reaps every ended child. True if no child is left.

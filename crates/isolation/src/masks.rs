@@ -76,11 +76,6 @@ impl Masks {
         watched(&self.mounts, self.changes.as_ref())
     }
 
-    /// Whether something may have to be covered again.
-    pub fn are_disturbed(&self) -> bool {
-        reports(self.watched())
-    }
-
     /// Covers what is not covered, in a short-lived child.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
     loop {
         table.kill_all();
         let childless = reap(table, setting);
-        if childless && table.remove_groups() {
+        if childless && table.remove_groups(setting.host_lives()) {
             setting.report(&Report::Ended);
             break;
         }

@@ -190,7 +190,9 @@ fn execute(
         }
         Order::Thaw => table.thaw(),
         Order::Mask => {
-            if table.enclosure.masks().is_some_and(Masks::are_disturbed) {
+            // Also without a report here: a file that was missing at the last look, whose name the kernel had not yet freed when
+            // its directory was to be watched, can be there again.
+            if table.enclosure.masks().is_some() {
                 table.enclosure.mask_again();
             }
             setting.report(&Report::Masked);

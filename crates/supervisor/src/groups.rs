@@ -127,10 +127,11 @@ impl Groups {
         self.foreground.members_below_if_any()
     }
 
-    /// Removes all groups, which must be empty, and the group of the whole sandbox if this was the last session in it.
-    pub fn remove_all(&self) -> bool {
-        let leaves_parent = || self.sandbox().is_none_or(|path| std::fs::remove_dir(path).is_ok() || path.exists());
-        self.session.remove().is_ok() && leaves_parent()
+    /// Removes all groups, which must be empty. If the host is dead, also the group of the whole sandbox, unless another
+    /// session is in it: a host that lives removes it at the end of the sandbox, which may have new sessions until then.
+    pub fn remove_all(&self, host_lives: bool) -> bool {
+        let leaves_sandbox = |path: &Path| std::fs::remove_dir(path).is_ok() || path.exists();
+        self.session.remove().is_ok() && (host_lives || self.sandbox().is_none_or(leaves_sandbox))
     }
 }
 

@@ -71,19 +71,21 @@ fn removes_everything_only_when_every_group_is_empty() {
     let (_parent, mut groups) = groups();
     let occupied = groups.make("p").unwrap();
     occupy(&occupied);
-    assert!(!groups.remove_all() && groups.session().path().exists());
+    assert!(!groups.remove_all(true) && groups.session().path().exists());
     vacate(&occupied);
-    assert!(groups.remove_all() && !groups.session().path().exists());
+    assert!(groups.remove_all(true) && !groups.session().path().exists());
     assert!(groups.foreground_members().unwrap().is_none());
 }
 
 #[test]
-fn the_last_session_removes_the_group_of_its_sandbox() {
+fn the_last_session_of_a_dead_host_removes_the_group_of_its_sandbox() {
     let parent = tempfile::tempdir().unwrap();
     let sandbox = Group::create(parent.path(), &cgroup::name_of_sandbox("test")).unwrap();
     let [first, last] = ["first", "last"].map(|name| Groups::create(&sandbox.path().join(name)).unwrap());
-    assert!(first.remove_all() && sandbox.path().exists());
-    assert!(last.remove_all() && !sandbox.path().exists() && parent.path().exists());
+    assert!(first.remove_all(false) && sandbox.path().exists());
+    assert!(last.remove_all(true) && sandbox.path().exists(), "it may have another session");
+    let last = Groups::create(&sandbox.path().join("last")).unwrap();
+    assert!(last.remove_all(false) && !sandbox.path().exists() && parent.path().exists());
 }
 
 fn has_changes(groups: &Groups, milliseconds: u16) -> bool {
@@ -100,7 +102,7 @@ fn a_group_with_a_process_is_removed_after_its_end() {
         assert_eq!(groups.foreground_members().unwrap(), Some(vec![pid]));
         let (before, fresh) = (groups.foreground().clone(), groups.make("fg").unwrap());
         groups.switch_foreground(fresh);
-        assert!(before.path().exists() && !groups.remove_all());
+        assert!(before.path().exists() && !groups.remove_all(true));
         assert!(!has_changes(&groups, 0));
         signal::send_to_child(pid, libc::SIGKILL).unwrap();
         // Nothing reaps it yet: the group itself tells.
@@ -108,6 +110,6 @@ fn a_group_with_a_process_is_removed_after_its_end() {
         groups.tidy();
         assert!(!before.path().exists() && groups.watched().next().is_none());
         nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid.raw()), None).unwrap();
-        assert!(groups.remove_all() && !groups.session().path().exists());
+        assert!(groups.remove_all(true) && !groups.session().path().exists());
     });
 }

@@ -4,6 +4,7 @@ use crate::own_limits::Limits;
 use nacre_containment::pidfd;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Report;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::fs::File;
@@ -28,6 +29,13 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// Whether the host lives. Without a pidfd, an adopter of this process is another one.
+    pub fn host_lives(&self) -> bool {
+        let Some(host) = &self.host else { return std::os::unix::process::parent_id() as i32 == self.host_pid };
+        let mut ended = [PollFd::new(host.as_fd(), PollFlags::POLLIN)];
+        poll(&mut ended, PollTimeout::ZERO).is_ok_and(|count| count == 0)
+    }
+
     /// Sends a report to the host. The lifelines detect a dead host.
     ///
     /// With a limit that a program has just changed, the report may be wrong: what cannot be opened looks like a process

@@ -424,9 +424,9 @@ impl ProcessTable {
     }
 
     /// Removes the session's groups, which must be empty, and the files of its confinement on disk.
-    pub fn remove_groups(&self) -> bool {
+    pub fn remove_groups(&self, host_lives: bool) -> bool {
         self.enclosure.clear();
-        self.groups.as_ref().is_none_or(Groups::remove_all)
+        self.groups.as_ref().is_none_or(|groups| groups.remove_all(host_lives))
     }
 }
 

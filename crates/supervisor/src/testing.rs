@@ -146,7 +146,7 @@ impl Drop for Session {
         loop {
             self.table.kill_all();
             let childless = reap(&mut self.table, &self.setting);
-            let over = childless && self.table.remove_groups();
+            let over = childless && self.table.remove_groups(true);
             if over || Instant::now() > give_up {
                 break;
             }
