@@ -339,9 +339,16 @@ fn clear_leftovers(directory: &Path) {
 /// a group's name is that of its program. A supervisor that lives on holds its group, and removes it.
 pub fn end_leftovers(is_ended: impl Fn(&str) -> bool) {
     let own = own_directory();
+    // Of a supervisor that is just ending, for all groups together.
+    let give_up = Instant::now() + EMPTYING;
     for directory in own.iter().flat_map(|own| [Some(&**own), above(own)]).flatten() {
         for (_, group) in own_groups(directory).filter(|(name, _)| name.split('-').any(&is_ended)) {
-            if let Ok(Some(_lock)) = group.hold() {
+            let mut hold = group.hold();
+            while matches!(hold, Ok(None)) && Instant::now() < give_up {
+                std::thread::sleep(LOOK);
+                hold = group.hold();
+            }
+            if let Ok(Some(_lock)) = hold {
                 group.end();
             }
         }

@@ -84,6 +84,24 @@ pub enum Event {
     Close,
 }
 
+impl Event {
+    /// Whether it neither ends the running command nor begins to.
+    pub fn spares_the_command(&self) -> bool {
+        matches!(
+            self,
+            Self::Submit(..)
+                | Self::Released(_)
+                | Self::Isolated
+                | Self::TrapRuns(_)
+                | Self::StandbyForked
+                | Self::ForkFailed { .. }
+                | Self::ForkPauseOver
+                | Self::IdleForAWhile
+                | Self::StandbyDied
+        )
+    }
+}
+
 /// The process that a background process is forked from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {

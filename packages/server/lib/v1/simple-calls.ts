@@ -30,7 +30,7 @@ export function addSimpleCalls<C extends protocol.SimpleCalls, Bound extends str
         const values = { ...query, ...body, ...(protocol.takesSignal(call) && { signal }) }
         const plan = { ...params, ...kinds.readWithDefaults(takes, values, call.name) }
         const methods = (await target(params as Record<Bound, string>)) as Record<string, Method>
-        return methods[name]?.(plan)
+        return Reflect.apply(methods[name] as Method, methods, [plan])
       },
     })
   }

@@ -37,8 +37,9 @@ impl Foreground {
         end: Event,
         substituted: bool,
     ) {
-        // An earlier event may end the command first, or be its end. What is being killed is not waited for.
-        let is_last = cx.events.is_empty() && self.held.is_none();
+        // An earlier event may end the command first, or be its end; one of a standby is neither. What is being killed is not
+        // waited for.
+        let is_last = cx.events.iter().all(Event::spares_the_command) && self.held.is_none();
         let waits = is_last && run.is_some_and(|run| run.kill.is_none() && run.end.is_none());
         if let (Some(own), Some(command), true) = (own, &mut self.running, waits)
             && command.read_on()
