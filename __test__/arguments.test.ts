@@ -65,7 +65,7 @@ describe('the methods for processes', () => {
     expect(await sandbox.listProcesses()).toEqual([])
     expect(await sandbox.getProcess('x')).toBe(null)
     expect(await sandbox.killAllProcesses()).toBe(0)
-    expect(await sandbox.forgetEndedProcesses()).toBe(0)
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
     expect(await rejectionOf(sandbox.killProcess('x'))).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
     expect(existsSync(path.join(directory, 'state'))).toBe(false)
   })

@@ -12,7 +12,7 @@ const root = path.dirname(__dirname)
 /** A process that ran before the end of everything was killed, which is as good as a rejection. */
 async function refusedOrKilled(start: Promise<Process>): Promise<never> {
   const process = await start
-  expect(await process.wait()).toMatchObject({ exitCode: null, reason: 'killed' })
+  expect(await process.waitForExit()).toMatchObject({ exitCode: null, reason: 'killed' })
   throw Object.assign(new Error('it ran'), { code: 'SANDBOX_DESTROYED' })
 }
 
@@ -75,8 +75,8 @@ describe('destroy', () => {
         const destroyed = sandbox.destroy()
         pause(300)
         const process = await starting
-        expect(await process.wait()).toMatchObject({ exitCode: null, reason: 'killed' })
-        expect(process.state).toBe('killed')
+        expect(await process.waitForExit()).toMatchObject({ exitCode: null, reason: 'killed' })
+        expect(process.status).toBe('killed')
         await destroyed
       },
       { destroys: true },

@@ -15,7 +15,7 @@ itInEveryMode(
     await sandbox.exec('exit 3')
     expect((await sandbox.exec('ulimit -n')).stdout).toBe('100\n')
     const process = await sandbox.startProcess('ulimit -n', { limits: { openFiles: 50 } })
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout).toBe('50\n')
   },
   { options: { limits: { openFiles: 100 } } },

@@ -10,7 +10,7 @@ describe('right after a deletion of the default session that is not awaited', ()
     execStream: async (sandbox) => (await sandbox.execStream('echo ${x-unset}').result).stdout,
     startProcess: async (sandbox) => {
       const process = await sandbox.startProcess('echo ${x-unset}')
-      await process.wait()
+      await process.waitForExit()
       return (await process.getLogs()).stdout
     },
     setEnvVars: async (sandbox) => {

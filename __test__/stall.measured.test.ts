@@ -65,7 +65,7 @@ const operations: Record<string, (sandbox: Sandbox) => Promise<unknown>> = {
   'a hundred processes, started and killed': async (sandbox) => {
     await Promise.all(Array.from({ length: 100 }, () => sandbox.startProcess('sleep 60')))
     await sandbox.killAllProcesses()
-    await sandbox.forgetEndedProcesses()
+    await sandbox.cleanupCompletedProcesses()
   },
   'a command that is killed with its tree': (sandbox) =>
     sandbox.exec('for i in {1..20}; do sleep 60 & done; wait', { timeout: 100 }).catch(() => {}),

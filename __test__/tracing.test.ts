@@ -49,7 +49,7 @@ describe('tracing channels', () => {
   it('publish starts of processes and jobs', () =>
     withSandbox(async ({ sandbox }) => {
       const [process] = await published('process', async () => {
-        await (await sandbox.startProcess('true', { processId: 'one' })).wait()
+        await (await sandbox.startProcess('true', { processId: 'one' })).waitForExit()
       })
       expect(process?.[1]).toEqual({ command: 'true', sessionId: 'default', processId: 'one', env: {} })
       const [job] = await published('job', async () => {
@@ -86,7 +86,7 @@ describe('env of a tracing context', () => {
         expect((await sandbox.exec(show, { env: { A: undefined } })).stdout).toBe(' unset\n')
         expect((await sandbox.execStream(['printenv', 'A']).result).stdout).toBe('added\n')
         const process = await sandbox.startProcess(show, { env: { B: 'b' } })
-        await process.wait()
+        await process.waitForExit()
         expect((await process.getLogs()).stdout).toBe('added b\n')
         const job = await sandbox.jobs.start({ command: show })
         await sandbox.jobs.wait(job)
@@ -134,7 +134,7 @@ describe('verbose', () => {
         await sandbox.exec('exit 3', { verbose: true })
         await rejectionOf(sandbox.exec('exit 4', { verbose: true, check: true }))
         await sandbox.exec('true')
-        await (await sandbox.startProcess('exit 5', { processId: 'p', verbose: true })).wait()
+        await (await sandbox.startProcess('exit 5', { processId: 'p', verbose: true })).waitForExit()
         await until(
           () => lines.length === 8 || undefined,
           () => lines.join(''),

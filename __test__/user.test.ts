@@ -65,7 +65,7 @@ if (isRoot) {
       const piped = await sandbox.startProcess('id -u; cat; echo end', { input: 'pipe' })
       await piped.write('typed\n')
       await piped.closeInput()
-      await piped.wait()
+      await piped.waitForExit()
       expect((await piped.getLogs()).stdout).toBe('65534\ntyped\nend\n')
       await sandbox.startProcess(nap)
       await sandbox.startProcess(`id -u; ${terminal}`, { pty: { cols: 80, rows: 24 } })

@@ -167,7 +167,7 @@ describe('on a terminal', () => {
       await terminal.waitForLog('got <one>')
       await terminal.write('\x04')
       await terminal.waitForLog(/^end/)
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
     }))
 
   it('--tty gives the command a terminal of the same size, with Ctrl-C', () =>
@@ -178,7 +178,7 @@ describe('on a terminal', () => {
         await terminal.resize(120, 40)
         await terminal.write('\x03')
         await terminal.waitForLog('caught')
-        expect(await terminal.wait()).toMatchObject({ exitCode: 7 })
+        expect(await terminal.waitForExit()).toMatchObject({ exitCode: 7 })
       },
     ))
 

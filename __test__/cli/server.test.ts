@@ -41,7 +41,7 @@ describe('nacre ps', () => {
       await sandbox.startProcess(go, { processId: 'plain' })
       const terminal = await sandbox.startProcess('cat', { processId: 'shell', pty: true })
       await using _hold = await terminal.hold('someone')
-      await (await sandbox.startProcess('true', { processId: 'over' })).wait()
+      await (await sandbox.startProcess('true', { processId: 'over' })).waitForExit()
       const lines = (await cli.nacre('ps', ...server)).stdout.split('\n')
       expect(lines[0]).toMatch(/^ID +SESSION +KIND +STATE +TIME +COMMAND$/)
       expect(lines[1]).toMatch(/^\d+ +default +command +running +\d+s +: x{58}…$/)
@@ -89,7 +89,7 @@ describe('nacre logs', () => {
       const mixed = await sandbox.startProcess('printf "a\\n"; echo b >&2; printf "c\\nd\\n"; printf e >&2', {
         processId: 'mixed',
       })
-      await mixed.wait()
+      await mixed.waitForExit()
       for (const [lines, stdout, stderr] of [
         ['0', '', ''],
         ['9', 'a\nc\nd\n', 'b\ne'],
@@ -117,14 +117,14 @@ describe('nacre attach', () => {
       await shell.waitForInput()
       const terminal = await startInTerminal(sandbox, `attach ${server.join(' ')} shell`)
       await until(
-        async () => ((await shell.refresh()).terminal?.cols === 100 ? true : undefined),
+        async () => ((await shell.getStatus()).terminal?.cols === 100 ? true : undefined),
         () => 'not resized',
       )
       await terminal.write('hello\r')
       await terminal.waitForLog('got hello, 30 100')
       await expect(shell.write('no\n')).rejects.toMatchObject({ code: 'HELD' })
       await terminal.write('\x1d')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect((await terminal.getLogs()).stdout).toContain('left shell, which continues')
       await shell.write('back\n')
       await shell.waitForLog('got back')
@@ -138,10 +138,10 @@ describe('nacre attach', () => {
       })
       const terminal = await startInTerminal(sandbox, `attach --read-only ${server.join(' ')} shell`)
       await terminal.waitForLog('before')
-      expect((await shell.refresh()).terminal).toMatchObject({ cols: 50, rows: 10 })
+      expect((await shell.getStatus()).terminal).toMatchObject({ cols: 50, rows: 10 })
       await shell.write('mine\n')
       await terminal.waitForLog('got mine')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 5 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 5 })
     }))
 
   it('refuses a process without a terminal', () =>

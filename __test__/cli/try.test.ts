@@ -93,7 +93,7 @@ describe('on a terminal', () => {
       await asked(terminal, '\\u001b[31mtwo')
       await terminal.write('c\n')
       await asked(terminal, 'committed 1 change')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect(readFileSync(path.join(directory, 'new'), 'utf8')).toBe('one\n\x1b[31mtwo\n')
     }))
 
@@ -109,7 +109,7 @@ describe('on a terminal', () => {
       await asked(terminal, 'o: overwrite')
       await terminal.write('o\n')
       await asked(terminal, 'committed 1 change')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
     }))
 
@@ -119,7 +119,7 @@ describe('on a terminal', () => {
       writeFileSync(path.join(directory, 'file'), 'theirs\n')
       await terminal.write('c\nb\n?\nc\no\n')
       await asked(terminal, 'committed 1 change')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
     }))
 
@@ -129,7 +129,7 @@ describe('on a terminal', () => {
       await terminal.write('d\n')
       await asked(terminal, 'more than 512 MiB')
       await terminal.write('x\n')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect(existsSync(path.join(directory, 'file'))).toBe(false)
     }))
 
@@ -138,7 +138,7 @@ describe('on a terminal', () => {
       await asked(terminal, 'c: commit')
       await terminal.write('\x04')
       const { line } = await asked(terminal, /kept as (try-[0-9a-f]+)/)
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect(existsSync(path.join(directory, 'file'))).toBe(false)
       const [, id = ''] = /kept as (\S+):/.exec(line) ?? []
       await withCli(async ({ nacre }) => {

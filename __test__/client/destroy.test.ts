@@ -15,13 +15,13 @@ describe('destroy', () => {
       await mine.startProcess('sleep 60', { processId: 'mine' })
       const session = await mine.createSession({ id: 'mine' })
       // An id that was ours and is another client's by now.
-      await (await mine.startProcess('true', { processId: 'passed-on' })).wait()
-      await mine.forgetEndedProcesses()
+      await (await mine.startProcess('true', { processId: 'passed-on' })).waitForExit()
+      await mine.cleanupCompletedProcesses()
       await other.startProcess('sleep 60', { processId: 'passed-on' })
       const healthCheck = { log: 'ready' }
       const service = await mine.startService('echo ready', { processId: 'service', healthCheck })
-      await service.wait()
-      await mine.forgetEndedProcesses()
+      await service.waitForExit()
+      await mine.cleanupCompletedProcesses()
       await other.startProcess('sleep 60', { processId: 'service' })
       const pending = rejectionOf(mine.exec('sleep 60'))
       const queued = rejectionOf(session.exec('sleep 60'))
@@ -29,12 +29,12 @@ describe('destroy', () => {
       expect(await pending).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       expect(await queued).toBeInstanceOf(Error)
       expect(await rejectionOf(mine.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
-      const running = await sandbox.listProcesses({ state: 'running' })
+      const running = await sandbox.listProcesses({ status: 'running' })
       expect(running.map(({ id }) => id)).toEqual(['theirs', 'passed-on', 'service'])
       expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'theirs'])
       expect((await sandbox.exec('echo free', { timeout: 10_000 })).stdout).toBe('free\n')
       await other.destroy()
-      expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
+      expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
     }))
 
   it('leaves nothing of what is being started', () =>
@@ -51,7 +51,7 @@ describe('destroy', () => {
         await Promise.all(starts)
         await until(
           async () =>
-            (await sandbox.listProcesses({ state: ['starting', 'running'] })).length === 0 || undefined,
+            (await sandbox.listProcesses({ status: ['starting', 'running'] })).length === 0 || undefined,
           () => `left after ${delay} ms`,
         )
         expect((await sandbox.listSessions()).filter(({ id }) => id !== 'default')).toEqual([])
@@ -76,7 +76,7 @@ describe('close', () => {
       expect(await pending).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       await client.destroy()
-      expect((await sandbox.listProcesses({ state: 'running' })).map(({ id }) => id)).toEqual(['goes-on'])
+      expect((await sandbox.listProcesses({ status: 'running' })).map(({ id }) => id)).toEqual(['goes-on'])
       expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'stays'])
     }))
 })

@@ -175,7 +175,7 @@ describe('an idempotent request', () => {
       linesOf(proxy)
       const leave = new AbortController()
       proxy.next.push('cut', 'cut', 'cut', 'cut')
-      const wait = rejectionOf(process.wait({ signal: leave.signal }))
+      const wait = rejectionOf(process.waitForExit({ signal: leave.signal }))
       await holds(() => proxy.requests.length > 0)
       leave.abort()
       expect(await wait).toMatchObject({ name: 'AbortError' })
@@ -287,7 +287,7 @@ describe('requestTimeout', () => {
         const calls = Promise.all([
           client.exec(command('exec')),
           client.execStream(command('stream'), { sessionId: 'other' }).result,
-          process.wait(),
+          process.waitForExit(),
           stubborn.kill('SIGTERM', { forceKillAfterDelay: 600_000 }),
           client.jobs.wait(job),
           follow(),

@@ -70,7 +70,7 @@ describe.each(classes)('typing over the WebSocket of %s', (_name, socketClass) =
       expect(isWritten).toBe(false)
       await client.exec('touch go')
       await Promise.all(writes)
-      await process.wait({ timeout: 10_000 })
+      await process.waitForExit({ timeout: 10_000 })
       const sum = (
         await client.exec(
           "{ printf '%1000000s' | tr ' ' a; printf '%1999999s' | tr ' ' b; printf c; } | sha1sum",
@@ -93,7 +93,7 @@ describe.each(classes)('typing over the WebSocket of %s', (_name, socketClass) =
         pty: true,
       })
       await process.write('typed\n')
-      await process.wait({ timeout: 10_000 })
+      await process.waitForExit({ timeout: 10_000 })
       expect((await process.getLogs()).stdout).toContain('<typed>')
       expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
       const idle = await client.startProcess('cat', { processId: 'idle', pty })

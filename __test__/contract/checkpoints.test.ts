@@ -122,20 +122,20 @@ describe('a rollback', () => {
       })
       const untilState = (state: string) =>
         until(
-          async () => (await service.refresh()).state === state || undefined,
-          () => service.state,
+          async () => (await service.getStatus()).status === state || undefined,
+          () => service.status,
         )
       for (const rollBack of [() => sandbox.rollback(point), () => sandbox.undo()]) {
         await service.write('7\n')
         await untilState('starting')
         await sandbox.exec('echo step')
         expect(await rejectionOf(sandbox.rollback('9'))).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
-        expect((await service.refresh()).state).toBe('starting')
+        expect((await service.getStatus()).status).toBe('starting')
         expect((await rollBack()).endedProcesses).toEqual(['web'])
         await untilState('exited')
         expect(await service.kill()).toBe(false)
         await service.restart()
-        expect((await service.refresh()).state).toBe('running')
+        expect((await service.getStatus()).status).toBe('running')
       }
       await service.kill()
     },
@@ -170,8 +170,8 @@ describe('a rollback', () => {
     expect(await rejectionOf(stream.result)).toMatchObject({ code: 'ROLLED_BACK' })
     expect(await watching).toMatchObject({ code: 'ROLLED_BACK' })
     for (const exit of await Promise.all(outputs)) expect(exit).toMatchObject({ signal: 'SIGKILL' })
-    expect(await process.wait()).toMatchObject({ signal: 'SIGKILL' })
-    expect(await terminal.wait()).toMatchObject({ signal: 'SIGKILL' })
+    expect(await process.waitForExit()).toMatchObject({ signal: 'SIGKILL' })
+    expect(await terminal.waitForExit()).toMatchObject({ signal: 'SIGKILL' })
     expect((await sandbox.exec('cat a')).stdout).toBe('kept\n')
   })
 })

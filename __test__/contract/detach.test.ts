@@ -25,7 +25,7 @@ describe('ExecStream.detach', () => {
     const logs = await process.getLogs()
     expect([logs.stdout, logs.stderr]).toEqual(['out\n', 'err\n'])
     await sandbox.exec(`touch ${directory}/go`)
-    expect(await process.wait()).toEqual({ exitCode: 7, signal: null, reason: 'exit' })
+    expect(await process.waitForExit()).toEqual({ exitCode: 7, signal: null, reason: 'exit' })
     const rest = []
     for (let step = await events.next(); !step.done; step = await events.next()) rest.push(step.value)
     expect(rest.at(-1)).toMatchObject({ type: 'complete', exitCode: 7 })
@@ -79,7 +79,7 @@ describe('ExecStream.detach', () => {
     )
     expect((await sandbox.exec('touch go; echo free')).stdout).toBe('free\n')
     for (const process of processes)
-      expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+      expect(await process.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
     expect((await processes[0]?.getLogs())?.stdout).toMatch(/^begun\n1\n.*\n1000\n$/s)
     expect((await processes[1]?.getLogs({ encoding: 'buffer' }))?.stdout.length).toBe(20_000_000)
     expect(await left.result).toMatchObject({ exitCode: 3, timedOut: false, cancelled: false })
@@ -92,7 +92,7 @@ describe('ExecStream.detach', () => {
     const process = await stream.detach()
     expect(await stream.kill()).toBe(true)
     expect(await stream.result).toMatchObject({ signal: 'SIGTERM', cancelled: true })
-    expect(await process.wait()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
+    expect(await process.waitForExit()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
   })
 
   itHolds('asks a program that has replaced the shell to end', async ({ sandbox }) => {
@@ -148,7 +148,7 @@ describe('exec with detachAfter', () => {
     expect(process).toMatchObject({ sessionId: 'default', state: 'running', exitCode: null })
     expect((await sandbox.exec('echo $PWD $name')).stdout).toBe('/usr before\n')
     await sandbox.exec('touch $OLDPWD/go')
-    expect(await process?.wait()).toEqual({ exitCode: 7, signal: null, reason: 'exit' })
+    expect(await process?.waitForExit()).toEqual({ exitCode: 7, signal: null, reason: 'exit' })
     expect(await process?.getLogs()).toMatchObject({ stdout: 'out\nend\n', stderr: 'err\n' })
     expect(await sandbox.getProcess(process?.id ?? '')).toMatchObject({ id: process?.id, exitCode: 7 })
   })
@@ -168,7 +168,7 @@ describe('exec with detachAfter', () => {
     const { process } = await sandbox.exec('trap "" TERM; while :; do sleep 600; done', {
       ...{ detachAfter: 10, timeout: 400, forceKillAfterDelay: 10 },
     })
-    expect(await process?.wait()).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
+    expect(await process?.waitForExit()).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
   })
 
   itHolds('ends for its AbortSignal and its callbacks when the call ends', async ({ sandbox, directory }) => {
@@ -189,7 +189,7 @@ describe('exec with detachAfter', () => {
     later.abort()
     expect(stdout).toBe('out\n')
     writeFileSync(path.join(directory, 'go'), '')
-    expect(await process?.wait()).toEqual({ exitCode: 5, signal: null, reason: 'exit' })
+    expect(await process?.waitForExit()).toEqual({ exitCode: 5, signal: null, reason: 'exit' })
     expect(seen).toEqual(['out\n'])
     expect((await process?.getLogs())?.stdout).toMatch(/^out\n1\n.*\n100000\n$/s)
   })
@@ -205,7 +205,7 @@ describe('exec with detachAfter', () => {
       expect(await stream.kill()).toBe(true)
       const { process, cancelled, signal } = await stream.result
       if (process === undefined) expect([cancelled, signal]).toEqual([true, 'SIGTERM'])
-      else expect(await process.wait()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
+      else expect(await process.waitForExit()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
     }
   })
 
@@ -231,7 +231,7 @@ describe('exec with detachAfter', () => {
     await process?.write('two ')
     await stream.write('three')
     await stream.closeInput()
-    expect(await process?.wait()).toMatchObject({ exitCode: 0 })
+    expect(await process?.waitForExit()).toMatchObject({ exitCode: 0 })
     expect((await process?.getLogs())?.stdout).toBe('out\none two three')
     expect(await rejectionOf(stream.write('more'))).toMatchObject({ code: 'INPUT_CLOSED' })
   })
@@ -251,7 +251,7 @@ describe('exec with detachAfter', () => {
       const exit = { exitCode: 7, signal: null, reason: 'exit' }
       expect(await stream.waitFor()).toEqual({ by: 'exit', exit })
       expect(await stream.waiting()).toBeNull()
-      expect(await process?.wait()).toEqual(exit)
+      expect(await process?.waitForExit()).toEqual(exit)
       if (logLimit !== undefined)
         expect(await stream.waitFor({ log: '^end' })).toMatchObject({ by: 'log', line: { number: 2 } })
       await sandbox.files.remove(`${directory}/go`)
@@ -265,7 +265,7 @@ describe('exec with detachAfter', () => {
       await printed(events)
       await pause(17 + (round % 7))
       const process = await stream.detach()
-      expect(process.state).toBe('running')
+      expect(process.status).toBe('running')
       await process.kill()
       const result = await stream.result
       if (result.process !== undefined) expect(result.process).toBe(process)
@@ -282,7 +282,7 @@ describe('exec with detachAfter', () => {
     await stream.closeInput()
     expect(await stream.waitFor()).toMatchObject({ by: 'exit', exit: { exitCode: 5 } })
     const { process } = await stream.result
-    expect(await process?.wait()).toMatchObject({ exitCode: 5 })
+    expect(await process?.waitForExit()).toMatchObject({ exitCode: 5 })
     expect((await process?.getLogLines())?.total).toBe(40)
   })
 
@@ -291,7 +291,7 @@ describe('exec with detachAfter', () => {
       detachAfter: 300,
       maxBuffer: 1000,
     })
-    await holds(async () => await sandbox.forgetEndedProcesses())
+    await holds(async () => await sandbox.cleanupCompletedProcesses())
     expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: null })
     expect((await stream.result).process).toBeDefined()
   })
@@ -300,7 +300,7 @@ describe('exec with detachAfter', () => {
     const command = 'until [ -e go ]; do sleep 0.01; done; wc -c'
     const { process } = await sandbox.exec(command, { detachAfter: 10, input: Buffer.alloc(3_000_000) })
     await sandbox.exec('touch go')
-    expect(await process?.wait()).toMatchObject({ exitCode: 0 })
+    expect(await process?.waitForExit()).toMatchObject({ exitCode: 0 })
     expect((await process?.getLogs())?.stdout.trim()).toBe('3000000')
   })
 
@@ -308,7 +308,7 @@ describe('exec with detachAfter', () => {
     const session = await sandbox.createSession()
     const { process } = await session.exec('sleep 600', { detachAfter: 10 })
     await sandbox.deleteSession(session.id)
-    expect(await process?.wait()).toMatchObject({ reason: 'killed' })
+    expect(await process?.waitForExit()).toMatchObject({ reason: 'killed' })
   })
 
   itHolds('refuses what cannot be', async ({ sandbox }) => {

@@ -276,11 +276,11 @@ describe('a command with pty', () => {
     const stream = sandbox.execStream('x=6; read -r line; echo "<$line>"; stty size', LOGGED)
     await stream.waitForInput()
     const process = await stream.detach()
-    expect((await process.refresh()).terminal).toMatchObject({ cols: 80, rows: 24, echo: true })
+    expect((await process.getStatus()).terminal).toMatchObject({ cols: 80, rows: 24, echo: true })
     expect((await sandbox.exec('echo $x; echo on', { pty: true })).stdout).toBe('5\r\non\r\n')
     expect(await process.resize(70, 7)).toBe(true)
     await stream.write('typed\n')
-    expect(await process.wait()).toMatchObject({ exitCode: 0 })
+    expect(await process.waitForExit()).toMatchObject({ exitCode: 0 })
     expect((await process.getLogs()).stdout).toBe('typed\r\n<typed>\r\n7 70\r\n')
   })
 

@@ -31,7 +31,7 @@ describe('exec', () => {
     })
     expect(result.all).toMatch(/^(out\nerr|err\nout)\n$/)
     expect(result.duration).toBeGreaterThan(0)
-    expect(Math.abs(Date.now() - result.startedAt.getTime())).toBeLessThan(60_000)
+    expect(Math.abs(Date.now() - result.timestamp.getTime())).toBeLessThan(60_000)
     expect(await sandbox.exec(['echo', '$X', "it's"])).toMatchObject({
       ...{ stdout: "$X it's\n", command: "echo '$X' 'it'\\''s'" },
     })
@@ -207,7 +207,7 @@ describe('exec', () => {
     const errors: unknown[] = []
     const onError = (reported: unknown) => errors.push(reported)
     const process = await sandbox.startProcess(command, { input: broken(), onError })
-    expect(await process.wait()).toMatchObject({ reason: 'killed' })
+    expect(await process.waitForExit()).toMatchObject({ reason: 'killed' })
     expect(errors).toEqual([error])
     const locked = new Blob(['x']).stream()
     locked.getReader()
@@ -230,7 +230,7 @@ describe('exec', () => {
     }
     expect((await sandbox.exec('head -n 1', { input: endless() })).stdout).toBe('y\n')
     const process = await sandbox.startProcess('head -n 1', { input: endless() })
-    expect(await process.wait()).toMatchObject({ exitCode: 0 })
+    expect(await process.waitForExit()).toMatchObject({ exitCode: 0 })
     expect((await process.getLogs()).stdout).toBe('y\n')
     await until(
       () => closed === 2 || undefined,
@@ -565,7 +565,7 @@ describe('aborting', () => {
     }
     expect((await sandbox.exec('wc -c; echo', { input: pieces() })).stdout.trim()).toBe('18000003')
     const process = await sandbox.startProcess('wc -c', { input: piece })
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout.trim()).toBe('18000000')
   })
 

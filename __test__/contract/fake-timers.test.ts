@@ -59,14 +59,14 @@ describe('while the timers are fake', () => {
   itHoldsWithFakeTimers('startService waits for a server', async ({ sandbox }) => {
     const port = await freePort()
     const service = await sandbox.startService(serverCommand({ port }), { healthCheck: { port } })
-    expect(service.state).toBe('running')
+    expect(service.status).toBe('running')
     await service.kill()
   })
 
   itHoldsWithFakeTimers('waits end by their timeout', async ({ sandbox }) => {
     const process = await sandbox.startProcess('sleep 600')
     const waits = [
-      process.wait({ timeout: 50 }),
+      process.waitForExit({ timeout: 50 }),
       process.waitForLog('never', { timeout: 50 }),
       process.waitForPort(1, { timeout: 50 }),
     ]
@@ -78,7 +78,7 @@ describe('while the timers are fake', () => {
 
   itHoldsWithFakeTimers('detachAfter frees the session', async ({ sandbox }) => {
     const { process } = await sandbox.exec('sleep 600', { detachAfter: 50 })
-    expect(process?.state).toBe('running')
+    expect(process?.status).toBe('running')
     await process?.kill()
   })
 

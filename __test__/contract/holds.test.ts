@@ -41,7 +41,7 @@ describe('session.hold', () => {
     expect((await held.execStream('pwd').result).stdout).toBe('/usr\n')
     expect((await held.$`pwd`).stdout).toBe('/usr\n')
     const process = await held.startProcess('pwd')
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout).toBe('/usr\n')
     const service = await held.startService('echo on; pwd; sleep 600', { healthCheck: { command: 'pwd' } })
     expect([service.sessionId, await service.waitForLog('/usr')]).toMatchObject(['one', { line: '/usr' }])
@@ -137,7 +137,7 @@ describe('heldBy', () => {
     const owners = async () => {
       const [listed] = await sandbox.listProcesses()
       const [running] = await session.running()
-      const { heldBy } = await process.refresh()
+      const { heldBy } = await process.getStatus()
       return [running?.heldBy, listed?.heldBy, (await sandbox.getProcess('cat'))?.toJSON().heldBy, heldBy]
     }
     expect(await owners()).toEqual([null, null, null, null])
@@ -152,7 +152,7 @@ describe('heldBy', () => {
     expect(await owners()).toEqual([null, null, null, null])
     await process.hold('a third')
     await process.kill()
-    expect((await process.refresh()).heldBy).toBeNull()
+    expect((await process.getStatus()).heldBy).toBeNull()
   })
 })
 
@@ -174,13 +174,13 @@ describe('process.hold', () => {
       })
     await hold.held.write('yes\n')
     await process.waitForLog('yes')
-    expect((await process.refresh()).handedBack).toBeNull()
+    expect((await process.getStatus()).handedBack).toBeNull()
     for (const note of ['', 'a\nb', 'x'.repeat(201)])
       expect(await rejectionOf(hold.release(note))).toMatchObject({ code: 'INVALID_OPTION' })
     const released = Date.now()
     await hold.release('said yes')
     await hold.release('too late')
-    const { handedBack } = await process.refresh()
+    const { handedBack } = await process.getStatus()
     expect(handedBack).toMatchObject({ owner: 'a person', note: 'said yes' })
     expect(handedBack?.time.getTime()).toBeGreaterThanOrEqual(released)
     await process.write('again\n')
@@ -189,7 +189,7 @@ describe('process.hold', () => {
     expect((await process.getLogs()).stdout).toBe('yes\nagain\n')
     const last = await process.hold('x')
     await last.held.closeInput()
-    expect(await process.wait()).toMatchObject({ exitCode: 0 })
+    expect(await process.waitForExit()).toMatchObject({ exitCode: 0 })
     await last.ended
   })
 
@@ -199,7 +199,7 @@ describe('process.hold', () => {
     expect(await rejectionOf(process.write('no\n'))).toMatchObject({ code: 'HELD' })
     expect(await rejectionOf(process.resize(100, 30))).toMatchObject({ code: 'HELD' })
     expect(await hold.held.resize(101, 31)).toBe(true)
-    expect((await process.refresh()).terminal).toMatchObject({ cols: 101, rows: 31 })
+    expect((await process.getStatus()).terminal).toMatchObject({ cols: 101, rows: 31 })
     await hold.held.write('text\n')
     await process.waitForLog('got text')
     expect(await process.kill()).toBe(true)
@@ -221,7 +221,7 @@ describe('process.hold', () => {
       await hold.release()
       await stream.write('free\n')
       await stream.closeInput()
-      await process.wait()
+      await process.waitForExit()
       expect((await process.getLogs()).stdout).toBe('owned\nfree\n')
     },
   )

@@ -76,7 +76,7 @@ describe("execStream with input: 'pipe'", () => {
     await process.write('four\n')
     await process.closeInput()
     await first
-    expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+    expect(await process.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
     expect((await process.getLogs()).stdout).toBe('begun\none\ntwo\nthree\nfour\n')
     expect((await stream.result).stdout).toBe('begun\none\ntwo\nthree\nfour\n')
     for (const error of await rejectionsOf([process.write('five'), stream.write('five')]))
@@ -114,7 +114,7 @@ describe("execStream with input: 'pipe'", () => {
     const process = await stream.detach()
     expect(await rejectionOf(process.write('data'))).toMatchObject(rule('write', 'process'))
     await sandbox.exec('touch go')
-    await process.wait()
+    await process.waitForExit()
     const tagged = sandbox.$.with(open)`cat`
     expect(await rejectionOf(tagged.write(1 as never))).toMatchObject({ code: 'INVALID_OPTION' })
     await tagged.write('tagged')

@@ -10,7 +10,7 @@ const texts = ({ lines }: LogLines) => lines.map(({ text }) => text)
 describe('getLogLines', () => {
   itHolds('returns lines by number, from the start and from the end', async ({ sandbox }) => {
     const process = await sandbox.startProcess('seq 2500')
-    await process.wait()
+    await process.waitForExit()
     const all = await process.getLogLines()
     expect(all).toMatchObject({ total: 2500, first: 1, matches: null, next: 1001 })
     expect(all.lines).toHaveLength(1000)
@@ -41,7 +41,7 @@ describe('getLogLines', () => {
 
   itHolds('returns lines that match, with those around them', async ({ sandbox }) => {
     const process = await sandbox.startProcess('seq 1000')
-    await process.wait()
+    await process.waitForExit()
     const nines = await process.getLogLines({ grep: '^9+$', context: 1 })
     expect(numbers(nines)).toEqual([8, 9, 10, 98, 99, 100, 998, 999, 1000])
     expect(nines.lines.filter(({ match }) => match).map(({ text }) => text)).toEqual(['9', '99', '999'])
@@ -58,7 +58,7 @@ describe('getLogLines', () => {
     const process = await sandbox.startProcess(command)
     await process.waitForLog('err')
     await sandbox.exec(`touch ${directory}/go`)
-    await process.wait()
+    await process.waitForExit()
     const { lines, total } = await process.getLogLines({ encoding: 'buffer' })
     expect(total).toBe(4)
     expect(
@@ -74,11 +74,11 @@ describe('getLogLines', () => {
 
   itHolds('says which lines have been dropped', async ({ sandbox }) => {
     const process = await sandbox.startProcess('seq -w 100000', { logLimit: 7000 })
-    await process.wait()
+    await process.waitForExit()
     const { first, total, lines } = await process.getLogLines()
     expect([total, first, lines[0]?.number, lines[0]?.text]).toEqual([100_000, 99_001, 99_001, '099001'])
     const partial = await sandbox.startProcess('seq -w 100000', { logLimit: 6998 })
-    await partial.wait()
+    await partial.waitForExit()
     expect((await partial.getLogLines({ lines: 1 })).lines[0]).toMatchObject({
       number: 99_001,
       text: '9001',
@@ -91,7 +91,7 @@ describe('getLogLines', () => {
     for (let size = 300; size < 316; size++) {
       const { stdout } = await sandbox.exec(command, { maxBuffer: size })
       const process = await sandbox.startProcess(command, { logLimit: size })
-      await process.wait()
+      await process.waitForExit()
       const events: string[] = []
       for await (const event of process.output()) if (event.type === 'stdout') events.push(event.data)
       const { lines } = await process.getLogLines()
@@ -110,7 +110,7 @@ describe('getLogLines', () => {
 
   itHolds('ends a search with its signal', async ({ sandbox }) => {
     const process = await sandbox.startProcess("head -c 8000000 /dev/zero | tr '\\0' a | fold -w 1000")
-    await process.wait()
+    await process.waitForExit()
     const abort = new AbortController()
     const search = process.getLogLines({ grep: '(?:.?){120}Z', signal: abort.signal })
     const ended = rejectionOf(search)
@@ -124,7 +124,7 @@ describe('getLogLines', () => {
 
   itHolds('returns all lines in replies that go on from the one before', async ({ sandbox }) => {
     const process = await sandbox.startProcess('seq 200')
-    await process.wait()
+    await process.waitForExit()
     const whole = await process.getLogLines({ grep: '7$', context: 2 })
     expect(whole.lines).toHaveLength(100)
     const paged: LogLine[] = []

@@ -26,7 +26,7 @@ describe('session.running', () => {
       },
       () => 'the second command does not wait',
     )
-    const { startedAt, lastOutputAt } = commands[0] ?? {}
+    const { timestamp, lastOutputAt } = commands[0] ?? {}
     expect(commands).toEqual([
       {
         ...{ id: expect.any(String), command: expect.stringMatching(/^echo out; .* done$/), pid },
@@ -38,8 +38,8 @@ describe('session.running', () => {
         ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null, heldBy: null },
       },
     ])
-    expect(Number(startedAt)).toBeGreaterThanOrEqual(before)
-    expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(Number(startedAt))
+    expect(Number(timestamp)).toBeGreaterThanOrEqual(before)
+    expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(Number(timestamp))
     expect(commands[0]?.id).not.toBe(commands[1]?.id)
     await sandbox.exec('touch go')
     expect((await second.result).stdout).toBe("it's $HOME\n")
@@ -63,7 +63,7 @@ describe('process.terminal', () => {
     )
     const shows = (mode: object) =>
       until(
-        async () => isMatch((await process.refresh()).terminal, mode) || undefined,
+        async () => isMatch((await process.getStatus()).terminal, mode) || undefined,
         () => `the terminal is ${JSON.stringify(process.terminal)}`,
       )
     await shows({ cols: 100, rows: 30, echo: false, canonical: true })
@@ -74,7 +74,7 @@ describe('process.terminal', () => {
     await shows({ cols: 90, rows: 20, echo: false, canonical: false })
     expect(Number(process.lastInputAt)).toBeGreaterThanOrEqual(before)
     await process.write('y')
-    await process.wait()
+    await process.waitForExit()
     expect([process.terminal, process.toJSON().terminal]).toEqual([null, null])
     const plain = await sandbox.startProcess('sleep 600')
     expect(plain.terminal).toBeNull()
@@ -117,20 +117,20 @@ describe('killedBy', () => {
     const expected = { by: 'caller', reason: 'no longer needed' }
     expect([killed.killedBy, killed.toJSON().killedBy]).toEqual([expected, expected])
     const late = await sandbox.startProcess('sleep 600', { timeout: 20 })
-    expect(await late.wait()).toMatchObject({ reason: 'timeout' })
+    expect(await late.waitForExit()).toMatchObject({ reason: 'timeout' })
     expect(late.killedBy).toEqual({ by: 'timeout', reason: null })
     const abort = new AbortController()
     const aborted = await sandbox.startProcess('sleep 600', { signal: abort.signal })
     abort.abort()
-    await aborted.wait()
+    await aborted.waitForExit()
     expect(aborted.killedBy).toEqual({ by: 'abort', reason: null })
     const own = await sandbox.startProcess('exit 3')
-    await own.wait()
+    await own.waitForExit()
     expect(own.killedBy).toBeNull()
     const session = await sandbox.createSession({ id: 'one' })
     const ended = await session.startProcess('sleep 600')
     await session.delete()
-    await ended.wait()
+    await ended.waitForExit()
     expect(ended.killedBy).toEqual({ by: 'session', reason: null })
   })
 

@@ -21,10 +21,10 @@ async function destroyed({ sandbox }: ContractPlace): Promise<void> {
 describe('processes', () => {
   itHolds('gives a terminal of 80 x 24 with `pty: true`, and none with false', async ({ sandbox }) => {
     const process = await sandbox.startProcess('stty size', { pty: true })
-    await process.wait({ timeout: 10_000 })
+    await process.waitForExit({ timeout: 10_000 })
     expect((await process.getLogs()).stdout).toBe('24 80\r\n')
     const plain = await sandbox.startProcess('[ -t 1 ] || echo none', { pty: false })
-    await plain.wait({ timeout: 10_000 })
+    await plain.waitForExit({ timeout: 10_000 })
     expect((await plain.getLogs()).stdout).toBe('none\n')
   })
 
@@ -34,24 +34,24 @@ describe('processes', () => {
     const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one' })
     expect(process).toMatchObject({ id: 'one', sessionId: 'default', command: 'echo $X; pwd; exit 3' })
     expect(process.pid).toBeGreaterThan(1)
-    expect(Math.abs(process.startedAt.getTime() - before)).toBeLessThan(5000)
-    expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+    expect(Math.abs(process.startTime.getTime() - before)).toBeLessThan(5000)
+    expect(await process.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
     expect(process).toMatchObject({ state: 'exited', exitCode: 3, reason: 'exit' })
-    expect(process.endedAt?.getTime()).toBeGreaterThanOrEqual(process.startedAt.getTime())
+    expect(process.endTime?.getTime()).toBeGreaterThanOrEqual(process.startTime.getTime())
     expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
-    expect(await process.wait({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
+    expect(await process.waitForExit({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
     for (const [command, end] of [
       ['exit 0', { exitCode: 0, signal: null, reason: 'exit' }],
       ['kill -SEGV $BASHPID', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
     ] as const) {
       const ended = await sandbox.startProcess(command)
-      expect(await ended.wait()).toEqual(end)
+      expect(await ended.waitForExit()).toEqual(end)
       expect(ended.toJSON()).toMatchObject({ state: 'exited', ...end })
     }
     await sandbox.exec('export A=a B=b')
     const options = { cwd: directory, env: { A: 'new', B: undefined } }
     const own = await sandbox.startProcess('echo $PWD $A ${B-unset}; cd /; A=z', options)
-    await own.wait()
+    await own.waitForExit()
     expect((await own.getLogs()).stdout).toBe(`${directory} new unset\n`)
     expect((await sandbox.exec('echo $PWD $A $B')).stdout).toBe('/tmp a b\n')
     const unknown = await sandbox.startProcess(['no-such-program', 'a b'])
@@ -59,14 +59,14 @@ describe('processes', () => {
       expect.stringMatching(/^proc-[0-9a-f]{10}$/),
       "no-such-program 'a b'",
     ])
-    expect(await unknown.wait()).toMatchObject({ exitCode: 127 })
+    expect(await unknown.waitForExit()).toMatchObject({ exitCode: 127 })
     expect((await unknown.getLogs()).stderr).toContain('no-such-program')
   })
 
   itHolds('report the error of a start that fails, and run nothing', async ({ sandbox }) => {
     const errors: unknown[] = []
     const onError = (error: unknown) => errors.push(error)
-    await (await sandbox.startProcess('true', { processId: 'one' })).wait()
+    await (await sandbox.startProcess('true', { processId: 'one' })).waitForExit()
     const refused: Array<[object, object]> = [
       [{ processId: 'one' }, { name: 'SandboxError', code: 'PROCESS_ALREADY_EXISTS' }],
       [{ cwd: 'missing' }, { code: 'CWD_NOT_FOUND' }],
@@ -107,16 +107,16 @@ describe('processes', () => {
   })
 
   itHolds('are listed, found, killed and forgotten', async ({ sandbox }) => {
-    expect([await sandbox.killAllProcesses(), await sandbox.forgetEndedProcesses()]).toEqual([0, 0])
+    expect([await sandbox.killAllProcesses(), await sandbox.cleanupCompletedProcesses()]).toEqual([0, 0])
     expect([await sandbox.listProcesses(), await sandbox.getProcess('x')]).toEqual([[], null])
     const one = await sandbox.startProcess('sleep 60', { processId: 'one' })
     await sandbox.startProcess("trap '' TERM; echo on; sleep 60 & wait; wait", {
       processId: 'two',
       forceKillAfterDelay: 50,
     })
-    expect((await sandbox.listProcesses({ state: 'running' })).map(({ id }) => id)).toEqual(['one', 'two'])
+    expect((await sandbox.listProcesses({ status: 'running' })).map(({ id }) => id)).toEqual(['one', 'two'])
     const session = await sandbox.createSession({ id: 'other' })
-    await (await session.startProcess('false', { processId: 'three' })).wait()
+    await (await session.startProcess('false', { processId: 'three' })).waitForExit()
     const ids = async (filter?: object) => (await sandbox.listProcesses(filter)).map(({ id }) => id)
     expect(await ids()).toEqual(['one', 'two', 'three'])
     expect(await ids({ state: ['running', 'exited'] })).toEqual(['one', 'two', 'three'])
@@ -126,7 +126,7 @@ describe('processes', () => {
     expect(await sandbox.getProcess('none')).toBeNull()
     expect(await sandbox.killProcess('one', 'SIGINT')).toBe(true)
     expect(await sandbox.killProcess('one')).toBe(false)
-    expect(await one.refresh()).toMatchObject({ id: one.id, state: 'killed' })
+    expect(await one.getStatus()).toMatchObject({ id: one.id, state: 'killed' })
     expect(one.signal).toBe('SIGINT')
     await (await sandbox.getProcess('two'))?.waitForLog('on')
     expect(await sandbox.killAllProcesses()).toBe(1)
@@ -138,10 +138,10 @@ describe('processes', () => {
     expect(stubborn).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
     {
       await using used = await sandbox.startProcess('sleep 60', { processId: 'used' })
-      expect(used.state).toBe('running')
+      expect(used.status).toBe('running')
     }
-    expect((await sandbox.getProcess('used'))?.state).toBe('killed')
-    expect(await sandbox.forgetEndedProcesses()).toBe(5)
+    expect((await sandbox.getProcess('used'))?.status).toBe('killed')
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(5)
     for (const error of await rejectionsOf([sandbox.killProcess('one'), sandbox.getProcessLogs('one')]))
       expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
   })
@@ -149,8 +149,8 @@ describe('processes', () => {
   itHolds('do nothing to another process with their id, once they are forgotten', async ({ sandbox }) => {
     const options = { processId: 'mine', input: 'pipe' } as const
     const old = await sandbox.startProcess('echo old', options)
-    await old.wait()
-    expect(await sandbox.forgetEndedProcesses()).toBe(1)
+    await old.waitForExit()
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
     const other = await sandbox.startProcess('cat; echo over', options)
     expect(await rejectionOf(old.write('x\n'))).toMatchObject({ code: 'INPUT_CLOSED' })
     const calls = [old.getLogs(), old.waitForLog('over'), old.stats(), all(old.output())]
@@ -158,10 +158,10 @@ describe('processes', () => {
       expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
     expect(await old.kill()).toBe(false)
     await old.closeInput()
-    expect(await old.wait()).toMatchObject({ exitCode: 0 })
+    expect(await old.waitForExit()).toMatchObject({ exitCode: 0 })
     await other.write('y\n')
     await other.closeInput()
-    expect(await other.wait()).toMatchObject({ exitCode: 0 })
+    expect(await other.waitForExit()).toMatchObject({ exitCode: 0 })
     expect((await other.getLogs()).stdout).toBe('y\nover\n')
   })
 
@@ -170,12 +170,12 @@ describe('processes', () => {
     await process.write('a\n')
     await process.write(new Uint8Array([0, 255, 10]))
     await process.closeInput()
-    await process.wait()
+    await process.waitForExit()
     const { stdout } = await process.getLogs({ encoding: 'buffer' })
     expect(Array.from(stdout)).toEqual([97, 10, 0, 255, 10, 101, 110, 100, 10])
     expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
     const fed = await sandbox.startProcess('cat', { input: new Blob(['x'.repeat(100_000)]).stream() })
-    await fed.wait()
+    await fed.waitForExit()
     expect((await fed.getLogs()).stdout).toHaveLength(100_000)
     const none = await sandbox.startProcess('cat; echo end; sleep 60')
     await none.waitForLog('end')
@@ -198,7 +198,7 @@ describe('processes', () => {
     await sandbox.exec('touch go')
     await writing
     await process.closeInput()
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout.trim()).toBe('500000')
   })
 
@@ -249,21 +249,21 @@ describe('processes', () => {
     expect(await left.return?.()).toEqual({ done: true, value: undefined })
     expect(await next).toEqual({ done: true, value: undefined })
     expect(await left.next()).toEqual({ done: true, value: undefined })
-    expect((await process.refresh()).state).toBe('running')
+    expect((await process.getStatus()).status).toBe('running')
   })
 
   itHolds('are waited for', async ({ sandbox }) => {
     const process = await sandbox.startProcess('echo "port 8080"; read -r x; exit 4', { input: 'pipe' })
     const { line, match } = await process.waitForLog(/port (\d+)/)
     expect([line, match?.[1]]).toEqual(['port 8080', '8080'])
-    expect(await rejectionOf(process.wait({ timeout: 50 }))).toMatchObject({
+    expect(await rejectionOf(process.waitForExit({ timeout: 50 }))).toMatchObject({
       ...{ code: 'PROCESS_READY_TIMEOUT', logTail: 'port 8080\n' },
       message: expect.stringContaining('50 ms passed before it ended'),
     })
     const controller = new AbortController()
     const { signal } = controller
     const waits = [
-      process.wait({ signal }),
+      process.waitForExit({ signal }),
       process.waitForLog('x', { signal }),
       process.waitForPort(1, { signal }),
     ]
@@ -271,8 +271,8 @@ describe('processes', () => {
     controller.abort('enough')
     for (const error of await aborted)
       expect(error).toMatchObject({ name: 'AbortError', cause: 'enough', message: 'the wait was aborted' })
-    expect(await rejectionOf(process.wait({ signal }))).toMatchObject({ code: 'ABORT_ERR' })
-    expect((await process.refresh()).state).toBe('running')
+    expect(await rejectionOf(process.waitForExit({ signal }))).toMatchObject({ code: 'ABORT_ERR' })
+    expect((await process.getStatus()).status).toBe('running')
     const early = rejectionOf(process.waitForLog('never'))
     await process.closeInput()
     expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
@@ -294,11 +294,11 @@ describe('processes', () => {
       by: 'log',
       line: { number: 2, text: expect.stringContaining('\x1b]8;;') },
     })
-    await process.wait()
+    await process.waitForExit()
     const { lines } = await process.getLogLines({ grep: '^(here!|100% built|➜ ready in 250 ms)$' })
     expect(lines.map(({ text }) => text.length)).toEqual([raw.length, 41, 21])
     const healthCheck = { log: /^➜ ready in \d+ ms$/ }
-    expect((await sandbox.startService(`printf '${vite}\\n'; sleep 60`, { healthCheck })).state).toBe(
+    expect((await sandbox.startService(`printf '${vite}\\n'; sleep 60`, { healthCheck })).status).toBe(
       'running',
     )
   })
@@ -335,14 +335,14 @@ describe('processes', () => {
     const start = rejectionOf(sandbox.startProcess('sleep 60', { signal: early.signal }))
     early.abort()
     expect(await start).toMatchObject({ code: 'ABORT_ERR' })
-    expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
+    expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
   })
 
   itHolds('keep the exact order of both streams with mergeOutput', async ({ sandbox }) => {
     const command = 'for n in {1..200}; do echo $n; echo -$n >&2; done; exec bash -c "echo a >&2; echo b"'
     const expected = Array.from({ length: 200 }, (_, at) => `${at + 1}\n-${at + 1}\n`).join('')
     const process = await sandbox.startProcess(command, { mergeOutput: true })
-    await process.wait({ timeout: 10_000 })
+    await process.waitForExit({ timeout: 10_000 })
     expect(await process.getLogs()).toEqual({ stdout: `${expected}a\nb\n`, stderr: '' })
     const types = new Set((await all(process.output())).map(({ type }) => type))
     expect([...types]).toEqual(['stdout', 'exit'])
@@ -358,17 +358,17 @@ describe('processes', () => {
     const ended = await sandbox.startProcess('exit 3', { processId: 'one' })
     const killed = await sandbox.startProcess('sleep 60')
     const service = await sandbox.startService('echo up; sleep 60', { healthCheck: { log: 'up' } })
-    const exit = await (await sandbox.getProcess('one'))?.wait()
+    const exit = await (await sandbox.getProcess('one'))?.waitForExit()
     await (await sandbox.getProcess(killed.id))?.kill()
     await (await sandbox.getProcess(service.id))?.kill()
-    expect(await sandbox.forgetEndedProcesses()).toBe(3)
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(3)
     await using next = await sandbox.createSession()
     const other = await next.startProcess('sleep 60', { processId: 'one' })
-    expect(await ended.wait()).toEqual(exit)
+    expect(await ended.waitForExit()).toEqual(exit)
     expect(await ended.kill()).toBe(false)
-    expect(await killed.wait()).toMatchObject({ reason: 'killed' })
+    expect(await killed.waitForExit()).toMatchObject({ reason: 'killed' })
     expect(await killed.kill()).toBe(false)
-    expect(await service.wait()).toMatchObject({ reason: 'killed' })
+    expect(await service.waitForExit()).toMatchObject({ reason: 'killed' })
     expect(await service.kill()).toBe(false)
     expect(ended).toMatchObject({ state: 'exited', exitCode: 3 })
     expect(await sandbox.listProcesses()).toHaveLength(1)
@@ -483,14 +483,14 @@ describe('processes', () => {
       })
       expect(await rejectionOf(throwing)).toBe(error)
       expect(errors).toEqual([error])
-      expect((await sandbox.listProcesses()).map(({ state }) => state)).toEqual(['killed', 'killed'])
+      expect((await sandbox.listProcesses()).map(({ status }) => status)).toEqual(['killed', 'killed'])
     },
   )
 
   itHolds('leave no listener on a signal, also when a log is never read', async ({ sandbox }) => {
     const { signal } = new AbortController()
     const process = await sandbox.startProcess('true', { signal })
-    await process.wait({ signal })
+    await process.waitForExit({ signal })
     for (const output of [process.output({ signal }), sandbox.streamProcessLogs('one', { signal })])
       expect(output).toBeDefined()
     await until(
@@ -508,7 +508,7 @@ describe('processes', () => {
       const { signal } = controller
       const starts = Array.from({ length: 12 }, () => sandbox.startProcess('sleep 60', { signal }))
       const processes = await Promise.all(starts)
-      const waits = processes.map((process) => process.wait())
+      const waits = processes.map((process) => process.waitForExit())
       controller.abort()
       for (const { reason } of await Promise.all(waits)) expect(reason).toBe('killed')
     } finally {
@@ -542,7 +542,7 @@ describe('processes', () => {
     await process.waitForLog('24 80')
     expect(await process.resize(100, 30)).toBe(true)
     await process.write('\n')
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout).toContain('30 100')
     const busy = await sandbox.startProcess('sleep 60 & while :; do :; done')
     const stats = await until(
@@ -579,7 +579,7 @@ describe('services', () => {
     expect(service.pid).not.toBe(pid)
     expect(service.restarts + (await service.getHealth()).restarts).toBeGreaterThan(0)
     await service.kill()
-    expect((await service.refresh()).state).toBe('killed')
+    expect((await service.getStatus()).status).toBe('killed')
     expect(await service.getHealth()).toMatchObject({ healthy: false, state: 'killed' })
     const failing = sandbox.startService('echo no; exit 3', { healthCheck: { log: /ready/ } })
     expect(await rejectionOf(failing)).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'no\n' })
@@ -637,7 +637,7 @@ describe('services', () => {
     abort.abort()
     await called('exit SIGTERM')
     expect(calls).toEqual(['exit SIGTERM'])
-    await holds(async () => (await service.refresh()).state === 'killed')
+    await holds(async () => (await service.getStatus()).status === 'killed')
     expect(pids.size).toBe(4)
   })
 
@@ -651,6 +651,6 @@ describe('services', () => {
     )
     abort.abort('enough')
     expect(await start).toMatchObject({ code: 'ABORT_ERR', cause: 'enough' })
-    await holds(async () => (await sandbox.listProcesses({ state: 'running' })).length === 0)
+    await holds(async () => (await sandbox.listProcesses({ status: 'running' })).length === 0)
   })
 })

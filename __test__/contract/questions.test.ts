@@ -140,7 +140,7 @@ describe('a host that no list has', () => {
       await sandbox.answer((await asked(sandbox)).id, 'once')
       const process = await stream.detach()
       writeFileSync(path.join(directory, 'go'), '')
-      await process.wait()
+      await process.waitForExit()
       expect((await process.getLogs()).stdout).toBe('200 200 ')
     },
     asking(),
@@ -203,7 +203,7 @@ describe('a host that no list has', () => {
       expect(await sandbox.exec(get())).toMatchObject({ stdout: '403 ', denials: [{ target }] })
       expect(new Set(await targets())).toEqual(new Set(many))
       for (const { id } of await sandbox.questions()) await sandbox.answer(id, 'deny')
-      await process.wait()
+      await process.waitForExit()
       expect((await process.getLogs()).stdout).toBe('403 '.repeat(32))
     },
     asking(),

@@ -30,6 +30,6 @@ describe('values of another realm', () => {
     await process.kill()
     const healthCheck = vm.runInContext('({ log: /rea.y/ })', foreign)
     const service = await sandbox.startService('echo ready; sleep 60', { healthCheck })
-    expect(service.state).toBe('running')
+    expect(service.status).toBe('running')
   })
 })

@@ -89,8 +89,8 @@ describe('sessions', () => {
       { command: 'sleep 60', exitCode: null, signal: 'SIGTERM', stdoutBytes: 0, stderrBytes: 0, ...times },
       { command: 'seq 1000', exitCode: 0, signal: null, stdoutBytes: 3893, stderrBytes: 0, ...times },
     ])
-    for (const { startedAt, duration } of history) {
-      expect(startedAt.getTime()).toBeGreaterThanOrEqual(before - 1)
+    for (const { timestamp, duration } of history) {
+      expect(timestamp.getTime()).toBeGreaterThanOrEqual(before - 1)
       expect(duration).toBeGreaterThan(0)
     }
     expect((await session.history({ limit: 2 })).map(({ command }) => command)).toEqual([
@@ -181,7 +181,7 @@ describe('sessions', () => {
     expect((await session.exec('printenv A B NACRE_TEST_TAG; ls')).stdout).toBe(`${awkward}\n\n`)
     expect((await session.execStream('echo "$A"').result).stdout).toBe(`${awkward}\n`)
     const process = await session.startProcess('echo $A')
-    expect([process.sessionId, (await process.wait()).exitCode]).toEqual([session.id, 0])
+    expect([process.sessionId, (await process.waitForExit()).exitCode]).toEqual([session.id, 0])
     await sandbox.setEnvVars({ C: '$x "' }, { sessionId: session.id })
     expect((await session.exec('echo "$C"')).stdout).toBe('$x "\n')
     expect(await rejectionOf(sandbox.setEnvVars({ 'A-B': 'x' }))).toMatchObject({ code: 'INVALID_ENV_NAME' })

@@ -40,7 +40,7 @@ describe('the log of a stream', () => {
     await holds(async () => (await stream.getLogLines()).total === 1000)
     const process = await stream.detach()
     await sandbox.exec(`touch ${directory}/go`)
-    await process.wait()
+    await process.waitForExit()
     const log = await process.getLogLines({ fromLine: -3 })
     expect(log).toMatchObject({ total: 1001, first: 1 })
     expect(log.lines.map(({ text }) => text)).toEqual(['999', '1000', 'end'])

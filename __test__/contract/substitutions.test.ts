@@ -81,7 +81,7 @@ const calls: Array<[name: string, run: (sandbox: AnySandbox, command: string) =>
       'startProcess',
       async (sandbox, command) => {
         const started = await sandbox.startProcess(command)
-        await started.wait()
+        await started.waitForExit()
         return both(await started.getLogs())
       },
     ],
@@ -116,7 +116,7 @@ describe('process substitutions', () => {
       expect(lines(stdout), form).toEqual(lines(out + err))
     }
     const started = await place.sandbox.startProcess('seq 5 > >(sed s/^/x/)', { pty: true })
-    await started.wait()
+    await started.waitForExit()
     expect(lines((await started.getLogs()).stdout)).toEqual(lines(marked))
   })
 

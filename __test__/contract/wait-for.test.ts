@@ -151,7 +151,7 @@ describe('lastOutputAt', () => {
     expect([process.lastOutputAt, process.toJSON().lastOutputAt]).toEqual([null, null])
     await sandbox.files.write(`${directory}/go`, '')
     await process.waitForLog('on')
-    await process.refresh()
+    await process.getStatus()
     const last = await until(
       () => process.lastOutputAt ?? undefined,
       () => 'it has no output',

@@ -62,7 +62,7 @@ describe('a process', () => {
     expect(await running.waitForInput({ timeout: 30_000 })).toMatchObject({ state: 'reading', how: 'line' })
     await running.write('line\n')
     await holds(async () => (await running.waiting()) === null)
-    expect(running.state).toBe('running')
+    expect(running.status).toBe('running')
     expect(await rejectionOf(running.waitForInput({ timeout: 1 }))).toMatchObject({
       code: 'PROCESS_READY_TIMEOUT',
     })

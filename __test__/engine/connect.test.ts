@@ -60,7 +60,7 @@ describe.each(ways)('%s', (_name, through) => {
       await terminal.waitForLog('24 80')
       await terminal.resize(91, 17)
       await terminal.write('\n')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       const aborted = new AbortController()
       const pending = rejectionOf(
         sandbox.exec('echo on; sleep 60', { signal: aborted.signal, onOutput: () => aborted.abort() }),

@@ -82,7 +82,7 @@ describe('when the server ends early', () => {
       const pending = [
         sandbox.exec('sleep 60'),
         session.exec('sleep 60'),
-        process.wait(),
+        process.waitForExit(),
         all(process.output()),
         sandbox.execStream('sleep 60', { sessionId: (await sandbox.createSession()).id }).result,
         all(sandbox.files.watch('.')),

@@ -68,7 +68,7 @@ itInSandbox(
     // bash reads ahead in files, and not in pipes.
     const command = 'read -r line < next; echo "$line"'
     const process = await sandbox.startProcess(command)
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout).toBe('fresh\n')
     const next = await sandbox.exec(command)
     expect([next.stdout, next.sessionRestarted]).toEqual(['fresh\n', false])

@@ -113,7 +113,7 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
       env: { V: 'v' },
       cwd: '/',
     })
-    await process.wait()
+    await process.waitForExit()
     expect(process).toMatchObject({ exitCode: 4, reason: 'exit' })
     expect((await process.getLogs()).stdout).toBe('f\nhey 1 q r v\n/\n')
     expect((await sandbox.exec('echo "[$V]"; pwd')).stdout).toBe('[]\n/usr\n')
@@ -139,7 +139,7 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
     const process = await sandbox.startProcess('echo $x; stty size; tty >/dev/null && echo tty', {
       pty: { cols: 100, rows: 40 },
     })
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout.replaceAll('\r\n', '\n')).toBe('5\n40 100\ntty\n')
   },
   'fifty concurrent commands on five sessions keep their order': async ({ sandbox }) => {
@@ -195,7 +195,7 @@ describe('a bash that cannot load builtins', () => {
     expect(await sandbox.exec('exit 3')).toMatchObject({ exitCode: 3, sessionRestarted: false })
     expect((await sandbox.exec(look)).stdout).toBe(seen)
     const process = await sandbox.startProcess('f')
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout).toBe('f\n')
     const found = await sandbox.capabilities()
     expect(found.engine).toBe('plain')

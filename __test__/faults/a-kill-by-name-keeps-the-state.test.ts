@@ -155,7 +155,7 @@ describe.skipIf(engine === 'plain')('a standby', () => {
       await sandbox.exec('true')
       expect((await sandbox.exec(`echo $x; ${look}`)).stdout).toBe(`1\n${stdout}`)
       const found = await sandbox.startProcess(look)
-      await found.wait()
+      await found.waitForExit()
       expect((await found.getLogs()).stdout).toBe(stdout)
     },
   )

@@ -36,7 +36,7 @@ itInEveryMode('a process starts from the state after the last command', async ({
       await sandbox.exec(command(String(value)))
       if (wait > 0) await sleep(wait)
       const idle = await sandbox.startProcess('echo $version')
-      await idle.wait()
+      await idle.waitForExit()
       expect([name, (await idle.getLogs()).stdout]).toEqual([name, `${value}\n`])
       // While a command runs it is the state before that command.
       const next = `${value + 1000}`
@@ -46,11 +46,11 @@ itInEveryMode('a process starts from the state after the last command', async ({
       })
       const running = sandbox.exec(`version=${next}; cat >/dev/null`, { input: endsAfter(isStarted) })
       const beside = await sandbox.startProcess('echo $version').finally(started)
-      await beside.wait()
+      await beside.waitForExit()
       expect([name, (await beside.getLogs()).stdout]).toEqual([name, `${value}\n`])
       await running
       const after = await sandbox.startProcess('echo $version')
-      await after.wait()
+      await after.waitForExit()
       expect([name, (await after.getLogs()).stdout]).toEqual([name, `${next}\n`])
     }
   }
@@ -66,7 +66,7 @@ itInEveryMode('processes started while standbys replace one another all start', 
       ]
       await sleep(random.next() * 6)
       const started = await Promise.all(Array.from({ length: 4 }, () => sandbox.startProcess('true')))
-      await Promise.all([...commands, ...started.map((process) => process.wait())])
+      await Promise.all([...commands, ...started.map((process) => process.waitForExit())])
     }
   }),
 )

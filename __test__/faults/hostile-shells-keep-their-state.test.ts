@@ -43,7 +43,7 @@ itInEveryMode(
       const process = await sandbox.startProcess('sleep 60', { pty: { cols: 80, rows: 24 } })
       expect(await process.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')).toBe(true)
     }
-    await sandbox.forgetEndedProcesses()
+    await sandbox.cleanupCompletedProcesses()
   },
 )
 
@@ -64,7 +64,7 @@ itInEveryMode(
       rmSync(begun)
       expect((await running).stdout).toBe('hi\n')
       const child = await started
-      await child.wait({ timeout: 10_000 })
+      await child.waitForExit({ timeout: 10_000 })
       expect((await child.getLogs()).stdout).toBe('1\n')
       expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
     }

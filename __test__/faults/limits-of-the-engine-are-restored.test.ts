@@ -15,7 +15,7 @@ for (const limit of limits) {
       await sandbox.exec('x=kept')
       const harm = () => sandbox.exec(`prlimit --pid $PPID ${limit}`).catch(replaced)
       await harm()
-      await sandbox.startProcess('exit 7').then((process) => process.wait(), replaced)
+      await sandbox.startProcess('exit 7').then((process) => process.waitForExit(), replaced)
       await harm()
       await sandbox.files.list('/').then(() => {}, replaced)
       await harm()
@@ -23,7 +23,7 @@ for (const limit of limits) {
         if (error.code !== 'COMMAND_TIMEOUT') replaced(error)
       })
       expect((await sandbox.exec('echo $(echo $x)')).stdout).toBe('kept\n')
-      const { exitCode } = await (await sandbox.startProcess('test $x = kept; exit 7')).wait()
+      const { exitCode } = await (await sandbox.startProcess('test $x = kept; exit 7')).waitForExit()
       expect(exitCode).toBe(7)
     }))
 }

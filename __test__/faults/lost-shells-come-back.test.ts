@@ -119,7 +119,7 @@ itInEveryMode('a stopped standby is continued when a process is forked from it',
   const command = sandbox.exec(`: >${directory}/begun; until [ -e ${directory}/end ]; do sleep 0.01; done`)
   await made(directory, 'begun')
   const found = await sandbox.startProcess('echo "$x"')
-  expect(await found.wait()).toMatchObject({ exitCode: 0 })
+  expect(await found.waitForExit()).toMatchObject({ exitCode: 0 })
   await sandbox.files.write(`${directory}/end`, '')
   await command
 })
@@ -136,7 +136,7 @@ itInEveryMode('a stopped standby is continued, although commands end in the mean
   // Ends before the standby is looked at, and keeps the state: no other standby follows.
   await sandbox.exec('true')
   await holds(() => has)
-  expect(await (await started).wait()).toMatchObject({ exitCode: 0 })
+  expect(await (await started).waitForExit()).toMatchObject({ exitCode: 0 })
 })
 
 itInEveryMode(
@@ -147,7 +147,7 @@ itInEveryMode(
     const { stdout } = await sandbox.exec('x=2; echo $$')
     process.kill(Number(stdout), 'SIGSTOP')
     const found = await sandbox.startProcess('exit $x')
-    expect(await found.wait()).toMatchObject({ exitCode: 2 })
+    expect(await found.waitForExit()).toMatchObject({ exitCode: 2 })
   },
 )
 
@@ -173,7 +173,7 @@ itInEveryMode(
     await sandbox.files.write(`${directory}/file`, 'written')
     process.kill(supervisor, 'SIGSTOP')
     expect(await sleeper.kill('SIGUSR1')).toBe(true)
-    expect(await sleeper.wait()).toMatchObject({ signal: 'SIGUSR1' })
+    expect(await sleeper.waitForExit()).toMatchObject({ signal: 'SIGUSR1' })
   },
 )
 
@@ -189,7 +189,7 @@ it.skipIf(!hasPidNamespaces)('a session whose processes are all stopped continue
     const stopper = await sandbox.startProcess(
       `[[ $(readlink /proc/self/ns/pid) != "${namespace}" ]] && kill -STOP -1 && kill -9 ${Number(stdout)}`,
     )
-    expect(await stopper.wait()).toMatchObject({ exitCode: 0 })
+    expect(await stopper.waitForExit()).toMatchObject({ exitCode: 0 })
     // A shell that was killed while it waits for a processor still takes a command, which then counts as killed.
     await until(
       () => (shell !== undefined && !proc.isAlive(shell.pid)) || undefined,
@@ -233,7 +233,7 @@ itInEveryMode('a standby that is stopped while it receives a request is continue
   process.kill(standby, 'SIGSTOP')
   const found = await sandbox.startProcess('exit $x')
   await load.kill()
-  expect(await found.wait()).toMatchObject({ exitCode: 1 })
+  expect(await found.waitForExit()).toMatchObject({ exitCode: 1 })
   await sandbox.files.write(`${directory}/end`, '')
   await command
 })
@@ -266,7 +266,7 @@ it('processes of a session whose shell cannot be started again have ended', () =
         () => '',
       ),
     )
-    await process.wait()
+    await process.waitForExit()
     expect(proc.runs(nap)).toBe(false)
     copyFileSync('/bin/bash', bash)
   }))
@@ -291,7 +291,7 @@ it('processes of a session whose shells die as they start end with the next star
     rmSync(bash)
     copyFileSync('/bin/bash', bash)
     await sandbox.exec('true')
-    await process.wait({ timeout: 10_000 })
+    await process.waitForExit({ timeout: 10_000 })
     expect(proc.runs(nap)).toBe(false)
   }))
 

@@ -172,7 +172,7 @@ for (const mode of [...modes, ...plain]) {
         proc.kill(Number(stdout))
         const options = round % 2 === 0 ? {} : { env: { A: 'a' }, cwd: directory }
         const cat = await sandbox.startProcess(`echo >> ran-${round}; cat`, { input: 'kept', ...options })
-        const end = await cat.wait()
+        const end = await cat.waitForExit()
         const file = path.join(directory, `ran-${round}`)
         const ran = existsSync(file) ? readFileSync(file, 'utf8') : ''
         // Its supervisor may have died just before or after the command began.
@@ -192,7 +192,7 @@ for (const mode of modes) {
         const starting = round % 2 === 0 ? sandbox.startProcess('echo $x') : undefined
         proc.kill(Number(stdout))
         const started = await (starting ?? sandbox.startProcess('echo $x'))
-        expect((await started.wait()).exitCode).toBe(0)
+        expect((await started.waitForExit()).exitCode).toBe(0)
       }
     }))
 }

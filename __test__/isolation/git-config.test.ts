@@ -128,7 +128,7 @@ describe('the config of the machine', () => {
         expect(await withheld(':')).toBeUndefined()
       }
       const process = await sandbox.startProcess('echo "[alias] x = !y" >>.git/config')
-      await process.wait()
+      await process.waitForExit()
       expect(await withheld(':')).toEqual(['alias.x'])
       expect(await withheld(':')).toBeUndefined()
     }),

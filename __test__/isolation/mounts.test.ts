@@ -89,7 +89,7 @@ describe('mounts', () => {
       const cwd = path.join(HOME, 'project')
       for (const options of [{ cwd }, { cwd, pty: true }]) {
         const started = await sandbox.startProcess(probe, options)
-        await started.wait()
+        await started.waitForExit()
         expect((await started.getLogs()).stdout.replaceAll('\r', '')).toBe(expected)
       }
       const service = await sandbox.startService(`${probe}; echo ready; sleep 60`, {

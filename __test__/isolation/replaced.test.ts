@@ -124,7 +124,7 @@ describe('a file of the list that a program of the machine replaces', () => {
         )
       }
       writeFileSync(path.join(directory, 'go'), '')
-      await process.wait()
+      await process.waitForExit()
       await sandbox.jobs.wait(jobId)
       await expect(sandbox.files.write('.envrc', 'planted\n')).rejects.toThrow(/\.envrc/)
       expect(planted(directory, names)).toEqual([])

@@ -111,7 +111,7 @@ describe('isolation', () => {
     isolated(strict, async (sandbox) => {
       for (const options of [{}, { pty: true }]) {
         const started = await sandbox.startProcess(PROBE, options)
-        await started.wait()
+        await started.waitForExit()
         refused((await started.getLogs()).stdout + (await started.getLogs()).stderr)
       }
       const service = await sandbox.startService(`${PROBE}; echo ready; sleep 60`, {
@@ -137,7 +137,7 @@ describe('isolation', () => {
         for (let round = 0; round < 30; round++) {
           const command = sandbox.exec(round % 2 === 0 ? 'kill -9 $$' : 'exit 1')
           const process = await sandbox.startProcess('true', { pty: true })
-          expect(await process.wait()).toMatchObject({ exitCode: 0 })
+          expect(await process.waitForExit()).toMatchObject({ exitCode: 0 })
           await command
         }
       }

@@ -140,7 +140,7 @@ it('list gives all jobs in the order of their starts, remove takes one away', ()
       ['a', 'sleep 60', 'nap'],
     ])
     expect(list.map(({ status }) => status.state)).toEqual(['exited', 'running'])
-    expect(list[0]?.startedAt).toBeInstanceOf(Date)
+    expect(list[0]?.startTime).toBeInstanceOf(Date)
     await expect(jobs.remove(second)).rejects.toMatchObject({ code: 'JOB_RUNNING' })
     await jobs.remove(first)
     expect(existsSync(first.dir)).toBe(false)

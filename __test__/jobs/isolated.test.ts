@@ -61,7 +61,7 @@ isolated(
     const other = await jobs.start({ command: 'echo S_ECRET', jobId: 'other' })
     await jobs.wait(other)
     const service = await sandbox.startProcess('echo S_ECRET')
-    await service.wait()
+    await service.waitForExit()
     const look = `cat ${root}/own/meta.json | grep -c own; ls ${root}; grep -rs S_[E]CRET ${root} ${base}/state; echo end`
     const own = await jobs.start({ command: look, jobId: 'own' })
     await jobs.wait(own)

@@ -99,7 +99,7 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
       way('killProcess', (o) => sandbox.killProcess('x', undefined, o)),
     ],
     'wait and waitForInput': [
-      way('wait', (o) => process.wait(o)),
+      way('wait', (o) => process.waitForExit(o)),
       way('waitForInput', (o) => process.waitForInput(o)),
       way('waitForInput', (o) => stream.waitForInput(o)),
     ],
@@ -299,7 +299,7 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
     ['to', noPath, (v) => files.rename('a', v), (v) => files.copy('a', v)],
     ['pattern', pattern, (v) => process.waitForLog(v)],
     ['healthCheck.log', pattern, (v) => sandbox.startService('true', { healthCheck: { log: v } })],
-    ['state', state, (v) => sandbox.listProcesses({ state: v })],
+    ['state', state, (v) => sandbox.listProcesses({ status: v })],
     ['sessionId', id, (v) => sandbox.listProcesses({ sessionId: v })],
   ]
 }

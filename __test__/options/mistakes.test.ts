@@ -236,7 +236,7 @@ describe('an error at run time says what helps:', () => {
       'the input of a process that has ended',
       async () => {
         const started = await sandbox.startProcess('true', { input: 'pipe' })
-        await started.wait()
+        await started.waitForExit()
         await started.write('x')
       },
       /the input of process '.*' is closed; start it again$/,

@@ -78,8 +78,8 @@ itInSandbox(
       onError: (error) => errors.push((error as Error).message),
     })
     kill(Number(stdout))
-    await process.wait()
-    expect(process.state).toBe('crashed')
+    await process.waitForExit()
+    expect(process.status).toBe('crashed')
     await reported(errors, "process 'one' was lost")
   },
 )

@@ -15,8 +15,8 @@ describe('the end of a process', () => {
     const answer = ended.kill()
     process.kill(supervisor, 'SIGCONT')
     expect(await answer).toBe(false)
-    expect(await ended.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
-    expect(ended.state).toBe('exited')
+    expect(await ended.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+    expect(ended.status).toBe('exited')
   })
 
   itInSandbox(
@@ -25,9 +25,9 @@ describe('the end of a process', () => {
       const process = await sandbox.startProcess('exit 3')
       blockUntil(() => !isAlive(process.pid))
       // On a busy machine, the engine may not know of the end yet.
-      await holds(async () => (await sandbox.forgetEndedProcesses()) > 0)
+      await holds(async () => (await sandbox.cleanupCompletedProcesses()) > 0)
       expect(await process.kill()).toBe(false)
-      expect(process.state).toBe('exited')
+      expect(process.status).toBe('exited')
     },
   )
 
@@ -35,9 +35,9 @@ describe('the end of a process', () => {
     'is known when destroy was it',
     async ({ sandbox }) => {
       const ended = await sandbox.startProcess('true')
-      await ended.wait()
+      await ended.waitForExit()
       const process = await sandbox.startProcess('echo one; exec sleep 60')
-      const waiting = process.wait()
+      const waiting = process.waitForExit()
       const events = process.output()
       await events.next()
       const last = events.next()
@@ -46,7 +46,7 @@ describe('the end of a process', () => {
       expect(await overtaken).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       expect(await waiting).toMatchObject({ exitCode: null, reason: 'killed' })
       expect(await last).toMatchObject({ value: { type: 'exit', reason: 'killed' } })
-      expect(process.state).toBe('killed')
+      expect(process.status).toBe('killed')
       expect(await process.kill()).toBe(false)
       await process[Symbol.asyncDispose]()
       const late = [
@@ -80,7 +80,7 @@ describe('kill', () => {
       const process = await sandbox.startProcess('sleep 600')
       const running = round % 2 === 0 ? undefined : sandbox.exec(':')
       expect(await process.kill()).toBe(true)
-      expect(await process.wait()).toEqual({ exitCode: null, signal: 'SIGTERM', reason: 'killed' })
+      expect(await process.waitForExit()).toEqual({ exitCode: null, signal: 'SIGTERM', reason: 'killed' })
       await running
     }
   })
@@ -138,7 +138,7 @@ describe('kill', () => {
       process.kill('SIGTERM', { timeout: 5 } as never),
     ]
     for (const error of await rejectionsOf(calls)) expect(error).toMatchObject({ code: 'INVALID_OPTION' })
-    expect(process.state).toBe('running')
+    expect(process.status).toBe('running')
   })
 })
 
@@ -147,11 +147,11 @@ describe('killAllProcesses', () => {
     'kills those that run and those that are being started, and counts them',
     async ({ sandbox }) => {
       const session = await sandbox.createSession()
-      await (await sandbox.startProcess('true')).wait()
+      await (await sandbox.startProcess('true')).waitForExit()
       const running = [await sandbox.startProcess('sleep 60'), await session.startProcess('sleep 60')]
       const starting = sandbox.startProcess('sleep 60')
       expect(await sandbox.killAllProcesses()).toBe(3)
-      for (const process of [...running, await starting]) expect(process.state).toBe('killed')
+      for (const process of [...running, await starting]) expect(process.status).toBe('killed')
       expect(await sandbox.killAllProcesses()).toBe(0)
     },
   )

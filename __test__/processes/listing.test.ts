@@ -11,11 +11,11 @@ describe('listProcesses', () => {
     async ({ sandbox, directory }) => {
       const start = sandbox.startProcess('echo out; : >ended; exit 3')
       blockUntil(() => existsSync(path.join(directory, 'ended')))
-      expect(await sandbox.forgetEndedProcesses()).toBe(0)
+      expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
       const process = await start
-      expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+      expect(await process.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
       expect((await process.getLogs()).stdout).toBe('out\n')
-      expect(await sandbox.forgetEndedProcesses()).toBe(1)
+      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
     },
   )
 })
@@ -25,14 +25,14 @@ describe('autoCleanup', () => {
   const many = async (sandbox: Sandbox, count: number, command: string) => {
     for (let round = 0; round < count; round += 20) {
       const starts = Array.from({ length: 20 }, () => sandbox.startProcess(command))
-      await Promise.all((await Promise.all(starts)).map((process) => process.wait()))
+      await Promise.all((await Promise.all(starts)).map((process) => process.waitForExit()))
     }
   }
 
   itInSandbox('keeps the last thousand that have ended; without it all are kept', async ({ sandbox }) => {
     const kept = await sandbox.startProcess('true', { autoCleanup: false })
     const first = await sandbox.startProcess('true')
-    await Promise.all([kept.wait(), first.wait()])
+    await Promise.all([kept.waitForExit(), first.waitForExit()])
     await many(sandbox, 980, ':')
     expect(await sandbox.listProcesses()).toContain(first)
     await many(sandbox, 40, ':')
@@ -40,12 +40,12 @@ describe('autoCleanup', () => {
     expect(known.length).toBeLessThanOrEqual(1001)
     expect(known).toContain(kept)
     expect(known).not.toContain(first)
-    expect([first.state, await sandbox.getProcess(first.id)]).toEqual(['exited', null])
+    expect([first.status, await sandbox.getProcess(first.id)]).toEqual(['exited', null])
   })
 
   itInSandbox('keeps fewer when their logs are large', async ({ sandbox }) => {
     const first = await sandbox.startProcess('head -c 700000 /dev/zero')
-    await first.wait()
+    await first.waitForExit()
     await many(sandbox, 100, 'head -c 700000 /dev/zero')
     expect(await sandbox.listProcesses()).toHaveLength(100)
     expect(await sandbox.getProcess(first.id)).toBe(null)

@@ -27,7 +27,7 @@ describe('output', () => {
       })()
       await process.waitForLog('line 1000')
       const late = all(sandbox.streamProcessLogs(process.id))
-      await process.wait()
+      await process.waitForExit()
       const after = all(process.output())
       for (const events of [early, late, after]) expect(text(await events) === expected).toBe(true)
       expect((await slow) === expected).toBe(true)
@@ -93,7 +93,7 @@ describe('a log', () => {
     const process = await sandbox.startProcess("head -c 5000000 /dev/zero | tr '\\0' x; echo -n end", {
       logLimit: 3_000_000,
     })
-    await process.wait()
+    await process.waitForExit()
     const { stdout, truncated } = await process.getLogs()
     expect(truncated).toBe(2_000_003)
     expect(stdout.length).toBe(3_000_000)
@@ -103,7 +103,7 @@ describe('a log', () => {
     expect(text(events) === stdout).toBe(true)
     expect(events.slice(1).filter((event) => 'missing' in event)).toEqual([])
     const none = await sandbox.startProcess('echo x', { logLimit: 0 })
-    await none.wait()
+    await none.waitForExit()
     expect(await none.getLogs()).toEqual({ stdout: '', stderr: '', truncated: 2 })
     expect(await all(none.output())).toMatchObject([{ type: 'exit', exitCode: 0, missing: 2 }])
   })
@@ -124,7 +124,7 @@ describe('a log', () => {
     const process = await sandbox.startProcess(
       '(while [ ! -e go ]; do sleep 0.01; done; echo late) & echo first',
     )
-    await process.wait()
+    await process.waitForExit()
     expect((await process.getLogs()).stdout).toBe('first\n')
     await sandbox.exec('touch go')
     const late = () => process.getLogs().then(({ stdout }) => stdout === 'first\nlate\n' || undefined)

@@ -14,7 +14,7 @@ describe('startProcess', () => {
         for (let round = 0; round < 60; round++) {
           await session.exec(`x=${round}`)
           const started = await session.startProcess('echo $x', { timeout: 5000 })
-          expect(await started.wait()).toMatchObject({ exitCode: 0 })
+          expect(await started.waitForExit()).toMatchObject({ exitCode: 0 })
           expect((await started.getLogs()).stdout).toBe(`${round}\n`)
           await session.exec(`y=${round}`)
           await sleep((round * 7 + index * 3) % 13)
@@ -22,6 +22,6 @@ describe('startProcess', () => {
         }
       }),
     )
-    await sandbox.forgetEndedProcesses()
+    await sandbox.cleanupCompletedProcesses()
   })
 })

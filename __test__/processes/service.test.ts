@@ -12,8 +12,8 @@ import { until } from '../helpers/until.js'
 /** Waits until services have this state. */
 function untilState(state: string, ...services: Service[]): Promise<boolean> {
   return until(
-    () => services.every((service) => service.state === state) || undefined,
-    () => services.map((service) => service.state).join(),
+    () => services.every((service) => service.status === state) || undefined,
+    () => services.map((service) => service.status).join(),
   )
 }
 
@@ -73,7 +73,7 @@ describe('a service that fails', () => {
         onStart: ({ pid }) => starts.push(pid),
       })
       await until(
-        () => (service.restarts === 2 && service.state === 'running') || undefined,
+        () => (service.restarts === 2 && service.status === 'running') || undefined,
         () => `restarts: ${service.restarts}`,
       )
       expect([service.id, service.pid, new Set(starts).size]).toEqual(['weak', starts[2], 3])
@@ -95,12 +95,12 @@ describe('a service that fails', () => {
       const never = await sandbox.startService(FAILING, { healthCheck })
       const succeeds = await sandbox.startService('echo ready; sleep 0.05', policy)
       const killed = await sandbox.startService('echo ready; sleep 60', policy)
-      await Promise.all([never.wait(), succeeds.wait(), killed.kill()])
+      await Promise.all([never.waitForExit(), succeeds.waitForExit(), killed.kill()])
       await until(
         () => never.lastFailure ?? undefined,
         () => 'the failure is not known',
       )
-      expect([never.state, succeeds.state, killed.state]).toEqual(['exited', 'exited', 'killed'])
+      expect([never.status, succeeds.status, killed.status]).toEqual(['exited', 'exited', 'killed'])
       expect([never.restarts, succeeds.restarts, killed.restarts]).toEqual([0, 0, 0])
       expect(never.lastFailure).toMatchObject({ exitCode: 7, logTail: 'ready\n' })
       expect((await never.getHealth()).healthy).toBe(false)
@@ -111,7 +111,7 @@ describe('a service that fails', () => {
     const service = await sandbox.startService(FAILING, PAUSED)
     await untilState('starting', service)
     expect(await service.kill()).toBe(false)
-    expect([service.state, service.restarts]).toEqual(['exited', 0])
+    expect([service.status, service.restarts]).toEqual(['exited', 0])
   })
 
   itInSandbox(
@@ -134,7 +134,7 @@ describe('a service that fails', () => {
       // An abort ends the pause; a deleted session is noticed after it.
       const aborted = await sandbox.startService(FAILING, { ...PAUSED, signal: controller.signal })
       const orphaned = await session.startService(FAILING, { ...PAUSED, restartDelay: 1000 })
-      await Promise.all([aborted.wait(), orphaned.wait()])
+      await Promise.all([aborted.waitForExit(), orphaned.waitForExit()])
       controller.abort()
       await sandbox.deleteSession(session.id)
       await untilState('exited', aborted, orphaned)
@@ -151,10 +151,10 @@ describe('restart', () => {
       const { id, pid } = service
       await Promise.all([service.restart(), service.restart()])
       expect(service.pid).not.toBe(pid)
-      expect([service.id, service.state, service.restarts]).toEqual([id, 'running', 1])
+      expect([service.id, service.status, service.restarts]).toEqual([id, 'running', 1])
       await service.kill()
       await service.restart()
-      expect([service.state, service.restarts]).toEqual(['running', 2])
+      expect([service.status, service.restarts]).toEqual(['running', 2])
       expect(await sandbox.listProcesses()).toEqual([service])
       expect(await sandbox.killAllProcesses()).toBe(1)
     },
@@ -166,7 +166,7 @@ describe('restart', () => {
     })
     await sandbox.exec('touch bad')
     expect(await rejectionOf(service.restart())).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY' })
-    expect([service.state, service.exitCode]).toEqual(['exited', 3])
+    expect([service.status, service.exitCode]).toEqual(['exited', 3])
     await sandbox.exec('rm bad')
     await service.restart()
     expect((await service.getHealth()).healthy).toBe(true)

@@ -17,7 +17,7 @@ describe('startProcess', () => {
     for (let code = 1; code <= 20; code++) {
       await sandbox.exec(`last=${code}; exit ${code}`)
       const process = await sandbox.startProcess('echo ${#large} $last')
-      expect(await process.wait({ timeout: 10_000 })).toMatchObject({ exitCode: 0 })
+      expect(await process.waitForExit({ timeout: 10_000 })).toMatchObject({ exitCode: 0 })
       expect((await process.getLogs()).stdout).toBe(`3000000 ${code}\n`)
     }
   })
@@ -39,7 +39,7 @@ describe('startProcess', () => {
     // The shell leaves the command at one of these moments.
     for (let count = 0; count < 20; count++) {
       const process = await sandbox.startProcess('echo $x')
-      await process.wait()
+      await process.waitForExit()
       expect((await process.getLogs()).stdout).toBe('1\n')
     }
     expect(runs(nap)).toBe(true)
@@ -53,7 +53,7 @@ describe('startProcess', () => {
     const running = sandbox.exec('state=while; while [ ! -e go ]; do sleep 0.01; done; echo $state')
     for (const pty of [undefined, true]) {
       const process = await sandbox.startProcess('echo $state', { pty })
-      await process.wait()
+      await process.waitForExit()
       expect((await process.getLogs()).stdout.trim()).toBe('before')
     }
     // Nor does the check of a service.
@@ -91,13 +91,13 @@ describe('limits of this side', () => {
     const processes = await Promise.all(starts)
     expect(new Set(processes.map(({ id }) => id)).size).toBe(100)
     expect(await sandbox.killAllProcesses()).toBe(100)
-    await holds(() => processes.every(({ state: status }) => status === 'killed'))
+    await holds(() => processes.every(({ status: status }) => status === 'killed'))
   })
 
   itInSandbox(
     'makes a new control group when the one made ahead of time was removed',
     async ({ sandbox }) => {
-      await (await sandbox.startProcess('true')).wait()
+      await (await sandbox.startProcess('true')).waitForExit()
       const isSpare = (group: string) => entries(group).some((name) => name.startsWith('b-'))
       if (ownGroups().length === 0) return
       const group = await until(
@@ -113,7 +113,7 @@ describe('limits of this side', () => {
         }
       }
       const process = await sandbox.startProcess('exit 7')
-      expect(await process.wait()).toMatchObject({ exitCode: 7 })
+      expect(await process.waitForExit()).toMatchObject({ exitCode: 7 })
     },
   )
 })

@@ -12,7 +12,7 @@ const pty = { cols: 100, rows: 40 }
 
 /** All that it has printed, once it has ended, with plain line ends. */
 async function printed(process: Process): Promise<string> {
-  await process.wait({ timeout: 10_000 })
+  await process.waitForExit({ timeout: 10_000 })
   return (await process.getLogs()).stdout.replaceAll('\r\n', '\n')
 }
 
@@ -59,7 +59,7 @@ itInEveryMode('Ctrl-C ends the job in front and not the shell; a resize is seen'
   await process.write('stty size\n')
   await process.waitForLog('50 120')
   await process.write('exit 9\n')
-  expect(await process.wait()).toMatchObject({ exitCode: 9, reason: 'exit' })
+  expect(await process.waitForExit()).toMatchObject({ exitCode: 9, reason: 'exit' })
   expect(await process.resize(1, 1)).toBe(false)
 })
 

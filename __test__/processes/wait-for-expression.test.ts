@@ -68,7 +68,7 @@ describe('waitForLog with a RegExp', () => {
     withRandom(async (random) => {
       const lines = Array.from({ length: 200 }, () => text(random))
       const process = await sandbox.startProcess('cat', { input: `${lines.join('\n')}\n` })
-      await process.wait()
+      await process.waitForExit()
       for (let round = 0; round < 150; round++) {
         const pattern = expression(random)
         const line = lines.find((candidate) => pattern.test(candidate))

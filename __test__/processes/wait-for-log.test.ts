@@ -17,7 +17,7 @@ describe('waitForLog', () => {
     for (const [command, pattern, line] of cases) {
       const process = await sandbox.startProcess(command)
       expect(await process.waitForLog(pattern), command).toMatchObject({ line })
-      expect(process.state === 'running' || !command.endsWith('sleep 60')).toBe(true)
+      expect(process.status === 'running' || !command.endsWith('sleep 60')).toBe(true)
     }
   })
 
@@ -61,7 +61,7 @@ describe('waitForLog', () => {
     const late = await rejectionOf(running.waitForLog(/ready/, { timeout: 30 }))
     expect(late).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: 'hello\n' })
     expect(late.message).toContain('30 ms passed before a line of its log had /ready/')
-    expect(running.state).toBe('running')
+    expect(running.status).toBe('running')
 
     const long = await sandbox.startProcess('seq 1 100000')
     const tail = tailOf(await rejectionOf(long.waitForLog('ready')))

@@ -12,7 +12,7 @@ import {
   OptionError,
   type Process,
   type ProcessExit,
-  type ProcessState,
+  type ProcessStatus,
   Sandbox,
   SandboxError,
   type Service,
@@ -142,9 +142,9 @@ export async function processes(sandbox: Sandbox, session: Session) {
     onOutput: (stream, data) => same<typeof stream | typeof data, string>(),
     onExit: (exitCode, signal) => same<typeof exitCode | typeof signal, number | NodeJS.Signals | null>(),
   })
-  same<typeof process.state, ProcessState>()
-  same<typeof process.endedAt, Date | null>()
-  same<Awaited<ReturnType<typeof process.wait>>, ProcessExit>()
+  same<typeof process.status, ProcessStatus>()
+  same<typeof process.endTime, Date | null>()
+  same<Awaited<ReturnType<typeof process.waitForExit>>, ProcessExit>()
   const { line, match } = await process.waitForLog(/x/, { timeout: 5, cursor: 3 })
   same<typeof line | NonNullable<typeof match>[0], string>()
   await process.waitForPort(80, { mode: 'http', path: '/', status: { min: 200 }, interval: 5 })
@@ -152,13 +152,13 @@ export async function processes(sandbox: Sandbox, session: Session) {
   same<Awaited<ReturnType<typeof process.kill>>, boolean>()
   await sandbox.killProcess('web', 'SIGINT', { forceKillAfterDelay: 0 })
   await session.startProcess(['sleep', '5'])
-  for (const { id } of await sandbox.listProcesses({ state: ['running'] })) same<typeof id, string>()
+  for (const { id } of await sandbox.listProcesses({ status: ['running'] })) same<typeof id, string>()
   // @ts-expect-error: a session's startProcess has its session
   await session.startProcess('x', { sessionId: 'a' })
   // @ts-expect-error: an option of exec only
   await sandbox.startProcess('x', { check: true })
   // @ts-expect-error: not a status
-  await sandbox.listProcesses({ state: 'ended' })
+  await sandbox.listProcesses({ status: 'ended' })
   // @ts-expect-error: a pid does not change
   process.pid = 5
 }

@@ -71,12 +71,12 @@ describe('a copy-on-write workspace', () => {
       const session = await sandbox.createSession()
       expect((await session.exec('cat a; ls sub')).stdout).toBe('changed\n')
       const process = await session.startProcess('cat new; echo more > more')
-      expect([await process.wait(), (await process.getLogs()).stdout]).toMatchObject([
+      expect([await process.waitForExit(), (await process.getLogs()).stdout]).toMatchObject([
         { exitCode: 0 },
         'new\n',
       ])
       const terminal = await sandbox.startProcess('cat more', { pty: true })
-      await terminal.wait()
+      await terminal.waitForExit()
       expect((await terminal.getLogs()).stdout).toBe('more\r\n')
       expect(await sandbox.files.read('a')).toBe('changed\n')
       await session.files.write('written', 'by the files API')

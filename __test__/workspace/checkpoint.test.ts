@@ -124,7 +124,7 @@ describe('a checkpoint', () => {
         rolledBack,
       ])
       expect(await read).toBe('kept\n')
-      expect(await service.wait()).toMatchObject({ signal: 'SIGKILL' })
+      expect(await service.waitForExit()).toMatchObject({ signal: 'SIGKILL' })
       expect((await sandbox.exec('cat a')).stdout).toBe('kept\n')
     }),
   )
@@ -402,7 +402,7 @@ describe('a checkpoint of idle shells', () => {
           expect((await sandbox.workspace.usage()).layers).toBe(4)
           await other.exec('echo mine > mine')
           const program = await sandbox.startProcess('cat ../theirs/mine ../many/1000 > out')
-          await program.wait()
+          await program.waitForExit()
           expect((await sandbox.exec('cat out; cd ..; cat old/out')).stdout).toBe('mine\n1000\n'.repeat(2))
         },
         { options: copyOnWrite },

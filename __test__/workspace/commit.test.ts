@@ -85,7 +85,7 @@ describe('a commit', () => {
       const lines = (name: string) => readFileSync(path.join(directory, name), 'utf8').split('\n').length
       expect(lines('left') - lines('right')).toBeOneOf([0, 1])
       // The process goes on.
-      expect((await sandbox.getProcess(background.id))?.state).toBe('running')
+      expect((await sandbox.getProcess(background.id))?.status).toBe('running')
       await sandbox.workspace.commit()
       await background.kill('SIGKILL')
     }),

@@ -106,7 +106,7 @@ describe('a fork', () => {
         await fork.rollback(two)
         expect(await output(fork, 'cat a; echo $x; ls')).toBe('two\n2\na\nnew\n')
         const service = await fork.startProcess('cat new; echo more > more')
-        await service.wait()
+        await service.waitForExit()
         expect(String(await fork.files.read('more'))).toBe('more\n')
         expect(new TextDecoder().decode(await fork.workspace.diff())).toContain('+++ b/more')
         await fork.workspace.discard({ paths: ['new'] })

@@ -114,7 +114,7 @@ describe('undo', () => {
       await sandbox.$`echo ${'two words'} > a`
       for await (const _ of sandbox.execStream('echo streamed >> a'));
       await sandbox.setEnvVars({ SET: 'yes' })
-      await (await sandbox.startProcess('echo process >> a')).wait()
+      await (await sandbox.startProcess('echo process >> a')).waitForExit()
       await sandbox.files.write('written', '2')
       expect((await sandbox.undo()).command).toBe('echo streamed >> a')
       expect((await sandbox.exec('cat a written; echo "$SET"')).stdout).toBe('two words\n1\n')

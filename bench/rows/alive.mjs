@@ -17,7 +17,7 @@ const SCRIPT = 'exec {never}<> <(:); while :; do echo "a line of $$"; read -rt 1
 export async function measure(_variant, { quick }) {
   const sandbox = new Sandbox()
   const start = () => sandbox.startProcess(SCRIPT)
-  await (await sandbox.startProcess('true')).wait()
+  await (await sandbox.startProcess('true')).waitForExit()
   await sleep(100)
   // The supervisor, the shell, its standby, and the fork that is prepared for the next start.
   const others = descendants(process.pid).length

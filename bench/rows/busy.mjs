@@ -21,7 +21,7 @@ export async function measure(_variant, { quick }) {
   for (let round = 0; round < (quick ? 10 : 60); round++) {
     const taken = await time(async () => {
       const process = await other.startProcess('exec sleep 600', { timeout: TIMEOUT_MS })
-      await process.wait()
+      await process.waitForExit()
     })
     samples['timeout of a process'].push(taken - TIMEOUT_MS)
     const stream = other.execStream('echo up; exec sleep 600')

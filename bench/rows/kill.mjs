@@ -30,7 +30,7 @@ export async function measure(variant, { quick }) {
     const taken = await time(() => sandbox.killProcess(root.id))
     survivors += carrying(words).length
     if (run >= WARMUPS) samples.push(taken)
-    await sandbox.forgetEndedProcesses()
+    await sandbox.cleanupCompletedProcesses()
   }
   await sandbox.destroy()
   return { ...summarizeTimes(samples), runs: samples.length, survivors }

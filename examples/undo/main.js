@@ -45,7 +45,7 @@ try {
 /** A process, not a command: it needs no undo step of its own. */
 async function testsPass() {
   const tests = await sandbox.startProcess('sh test/run.sh', { cwd: project })
-  return (await tests.wait()).exitCode === 0
+  return (await tests.waitForExit()).exitCode === 0
 }
 
 async function createProject() {

@@ -39,6 +39,6 @@ async function deploy() {
     { processId: 'login', pty: true },
   )
   if (process.argv.includes('--play')) await playPerson(serving.url, token)
-  const { exitCode } = await login.wait()
+  const { exitCode } = await login.waitForExit()
   console.log(exitCode === 0 ? 'the person has logged in' : 'the login failed')
 }

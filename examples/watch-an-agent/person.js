@@ -7,6 +7,6 @@ export async function playPerson(url, token) {
   await login.waitForInput()
   const hold = await login.hold('a person')
   await hold.held.write('a password\n')
-  await login.wait()
+  await login.waitForExit()
   await client.destroy()
 }

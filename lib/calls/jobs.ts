@@ -61,7 +61,7 @@ export const jobHandle = reply<JobHandle>(
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
   /** null if the job's record has no date. */
-  startedAt: Date | null
+  startTime: Date | null
   /** null for a job that nacre did not start. */
   command: string | null
   status: JobStatus
@@ -88,7 +88,7 @@ export interface JobStatus {
    */
   alive: boolean
   /** When the command ended; null if unknown. */
-  endedAt: Date | null
+  endTime: Date | null
   /** Milliseconds that the command ran, by a monotonic clock; null if unknown. */
   duration: number | null
   /** True if the disk was full while the job ran and some output is lost. */
@@ -103,7 +103,7 @@ export const jobStatus = reply<JobStatus>(
     outputLost: optional(yes),
     signal: unlessNull(signalName),
     reason: unlessNull(word<NonNullable<JobStatus['reason']>>()),
-    endedAt: unlessNull(date),
+    endTime: unlessNull(date),
     duration: unlessNull(number),
   },
   'JobStatus',
@@ -111,7 +111,7 @@ export const jobStatus = reply<JobStatus>(
 
 export const jobInfo = reply<JobInfo>({
   ...jobHandle.fields,
-  startedAt: {
+  startTime: {
     ...date,
     description: 'ISO 8601; empty if the record of the job has no date.',
     encode: (time) => time?.toISOString() ?? '',

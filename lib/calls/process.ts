@@ -182,12 +182,12 @@ export const processOptions = table<ProcessOptions>()({
  * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
  * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
  */
-export type ProcessState = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
+export type ProcessStatus = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
 
-export const PROCESS_STATES = ['starting', 'running', 'exited', 'killed', 'crashed'] as const
+export const PROCESS_STATUSES = ['starting', 'running', 'exited', 'killed', 'crashed'] as const
 
-export const processState: Field<ProcessState> = {
-  schema: { name: 'ProcessState', type: 'string', enum: PROCESS_STATES },
+export const processStatus: Field<ProcessStatus> = {
+  schema: { name: 'ProcessState', type: 'string', enum: PROCESS_STATUSES },
 }
 
 /** Options of {@link Process.kill}. */
@@ -225,10 +225,10 @@ export interface ProcessInfo {
   readonly command: string
   readonly sessionId: string
   /** The current state. */
-  readonly state: ProcessState
-  readonly startedAt: Date
+  readonly status: ProcessStatus
+  readonly startTime: Date
   /** null while it runs. */
-  readonly endedAt: Date | null
+  readonly endTime: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
@@ -253,11 +253,11 @@ export const processInfo = reply<ProcessInfo>({
   pid: number,
   command: text,
   sessionId: text,
-  state: processState,
-  startedAt: date,
+  status: processStatus,
+  startTime: date,
   exitCode: orNull(number),
   signal: orNull(signalName),
-  endedAt: unlessNull(date),
+  endTime: unlessNull(date),
   lastOutputAt: unlessNull(date),
   lastInputAt: unlessNull(date),
   heldBy: unlessNull(text),
@@ -280,9 +280,9 @@ export interface Process extends ProcessInfo {
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
   /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
-  wait(options?: WaitOptions): Promise<ProcessExit>
+  waitForExit(options?: WaitOptions): Promise<ProcessExit>
   /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
-  refresh(): Promise<ProcessInfo>
+  getStatus(): Promise<ProcessInfo>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -381,6 +381,6 @@ export interface Process extends ProcessInfo {
 
 /** Selects processes that match all members. */
 export interface ProcessFilter {
-  state?: ProcessState | readonly ProcessState[]
+  status?: ProcessStatus | readonly ProcessStatus[]
   sessionId?: string
 }

@@ -41,7 +41,7 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /** Milliseconds that the command ran, by a monotonic clock. */
   duration: number
   /** When it started. */
-  startedAt: Date
+  timestamp: Date
   timedOut: boolean
   cancelled: boolean
   /** What has killed the command; null if nothing did. */
@@ -93,7 +93,7 @@ export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
     sessionId: text,
     cwd: text,
     duration: number,
-    startedAt: date,
+    timestamp: date,
     timedOut: boolean,
     cancelled: boolean,
     killedBy: unlessNull(killedBy),

@@ -263,7 +263,7 @@ export interface AnySandbox extends AsyncDisposable {
   killAllProcesses(): Promise<number>
 
   /** Forgets ended processes and their logs. Resolves with their number. */
-  forgetEndedProcesses(): Promise<number>
+  cleanupCompletedProcesses(): Promise<number>
 
   /** Returns the output of a process so far. Rejects with PROCESS_NOT_FOUND. */
   getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>

@@ -9,9 +9,9 @@ import { boolean, date, number, reply, text, unlessNull } from '../schema/reply.
 import { type ProcessExit, processExit } from './exit.js'
 import {
   type Process,
-  type ProcessState,
+  type ProcessStatus,
   processOptions,
-  processState,
+  processStatus,
   type SessionProcessOptions,
   sessionProcessOptions,
 } from './process.js'
@@ -80,7 +80,7 @@ export const serviceOptions = table<Omit<ServiceOptions, 'healthCheck'>>()({
 
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
-  endedAt: Date
+  endTime: Date
   /** The last lines of the log. The log itself is dropped when the next process starts. */
   logTail: string
 }
@@ -89,7 +89,7 @@ export interface ServiceFailure extends ProcessExit {
 export interface ServiceHealth {
   /** Whether the health check passes. With a log check, whether the process is running. */
   healthy: boolean
-  state: ProcessState
+  status: ProcessStatus
   /** Number of restarts. */
   restarts: number
   /** null without a failure. */
@@ -98,9 +98,9 @@ export interface ServiceHealth {
 
 export const serviceHealth = reply<ServiceHealth>({
   healthy: boolean,
-  state: processState,
+  status: processStatus,
   restarts: number,
-  lastFailure: unlessNull(reply<ServiceFailure>({ ...processExit.fields, endedAt: date, logTail: text })),
+  lastFailure: unlessNull(reply<ServiceFailure>({ ...processExit.fields, endTime: date, logTail: text })),
 })
 
 /**

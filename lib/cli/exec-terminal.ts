@@ -41,7 +41,7 @@ export async function runInTerminal(
       watcher?.output(event)
       if (event.type !== 'exit' && !(await write(stdout, event.data))) return NOBODY_READS
     }
-    return exitCodeOfProcess(await process.wait())
+    return exitCodeOfProcess(await process.waitForExit())
   } finally {
     release()
   }

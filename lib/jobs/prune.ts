@@ -13,9 +13,9 @@ export const QUEUE_LABEL = 'nacre-queue'
  */
 export function prunable(jobs: JobInfo[], olderThan: number): JobInfo[] {
   const before = Date.now() - olderThan
-  return jobs.filter(({ startedAt, status, processName }) => {
+  return jobs.filter(({ startTime, status, processName }) => {
     if (processName?.startsWith(`${QUEUE_LABEL}:`)) return false
-    const time = (status.endedAt ?? startedAt)?.getTime() ?? 0
+    const time = (status.endTime ?? startTime)?.getTime() ?? 0
     return status.state !== 'running' && !status.alive && time <= before
   })
 }

@@ -14,7 +14,7 @@ export function publicStatus(native: JobState): JobStatus {
     signal: signal === undefined ? null : signalName(signal),
     reason: reason ?? null,
     alive,
-    endedAt: dateOf(endedAt),
+    endTime: dateOf(endedAt),
     duration: duration ?? null,
     ...(outputLost && { outputLost }),
   }
@@ -31,7 +31,7 @@ export function publicInfo(native: JobRecord): JobInfo {
   if (status === undefined) throw new Error('the engine listed a job without its status')
   return {
     ...publicHandle(native),
-    startedAt: dateOf(createdAt),
+    startTime: dateOf(createdAt),
     command: command ?? null,
     status: publicStatus(status),
   }

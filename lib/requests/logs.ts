@@ -3,9 +3,9 @@
  */
 
 import { killReason } from '../calls/exit.js'
-import type { ProcessState } from '../calls/index.js'
+import type { ProcessStatus } from '../calls/index.js'
 import { type logLinesOptions, logStreamOptions } from '../calls/logs.js'
-import { killOptions, PROCESS_STATES } from '../calls/process.js'
+import { killOptions, PROCESS_STATUSES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
@@ -54,11 +54,11 @@ function readSignal(signal: unknown): number | undefined {
   return signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
 }
 
-const state = oneOf(PROCESS_STATES, `must be one of ${PROCESS_STATES.join(', ')}, or a list of them`)
+const state = oneOf(PROCESS_STATUSES, `must be one of ${PROCESS_STATUSES.join(', ')}, or a list of them`)
 
 /** Which processes to list. */
 export interface ProcessFilter {
-  state?: Set<ProcessState>
+  state?: Set<ProcessStatus>
   sessionId?: string
 }
 
@@ -68,7 +68,7 @@ export function planFilter(filter: unknown): ProcessFilter {
 }
 
 /** One state or a list of them. */
-function states(value: unknown, name: string): Set<ProcessState> {
+function states(value: unknown, name: string): Set<ProcessStatus> {
   const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
   return new Set(list.map((item) => state.read(item, name)))
 }

@@ -89,7 +89,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     // A command that took longer than `detachAfter` is a process, which goes on.
     const { process } = (await this.#outcome.catch(resultOf)) ?? {}
     await process?.kill(signal, options)
-    return (await process?.wait())?.reason === 'killed'
+    return (await process?.waitForExit())?.reason === 'killed'
   }
 
   async write(data: string | Uint8Array): Promise<void> {
@@ -192,7 +192,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
       if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
       // The command has ended, and without a log nothing else of it is kept.
       const result = await this.#outcome.catch(resultOf)
-      return { by: 'exit', exit: (await result?.process?.wait()) ?? exitOf(result) }
+      return { by: 'exit', exit: (await result?.process?.waitForExit()) ?? exitOf(result) }
     }
   }
 

@@ -131,7 +131,7 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
     return this.#backend.killAllProcesses()
   }
 
-  async forgetEndedProcesses(): Promise<number> {
+  async cleanupCompletedProcesses(): Promise<number> {
     return this.#backend.cleanUpProcesses()
   }
 

@@ -19,7 +19,7 @@ import type {
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
-  ProcessState,
+  ProcessStatus,
   ProcessStats,
   ProcessTerminal,
   ProcessWaiting,
@@ -129,16 +129,16 @@ export class Process implements PublicProcess {
     return this.#backend.info.sessionId
   }
 
-  get state(): ProcessState {
-    return this.#backend.info.state
+  get status(): ProcessStatus {
+    return this.#backend.info.status
   }
 
-  get startedAt(): Date {
-    return this.#backend.info.startedAt
+  get startTime(): Date {
+    return this.#backend.info.startTime
   }
 
-  get endedAt(): Date | null {
-    return this.#backend.info.endedAt
+  get endTime(): Date | null {
+    return this.#backend.info.endTime
   }
 
   get lastOutputAt(): Date | null {
@@ -181,11 +181,11 @@ export class Process implements PublicProcess {
     return calledBy(this.kill, this.#backend.kill(readKill(signal, options, 'kill')))
   }
 
-  async wait(options?: WaitOptions): Promise<ProcessExit> {
-    return calledBy(this.wait, this.#backend.wait(planWait(options)))
+  async waitForExit(options?: WaitOptions): Promise<ProcessExit> {
+    return calledBy(this.waitForExit, this.#backend.wait(planWait(options)))
   }
 
-  async refresh(): Promise<ProcessInfo> {
+  async getStatus(): Promise<ProcessInfo> {
     await this.#backend.refresh()
     return this.toJSON()
   }

@@ -92,8 +92,8 @@ export class HttpProcess
       this.#info = process
       return exit
     } catch (error) {
-      const { endedAt, exitCode, signal, reason } = this.#info
-      if (endedAt !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
+      const { endTime, exitCode, signal, reason } = this.#info
+      if (endTime !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
       throw error
     }
   }

@@ -137,7 +137,7 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     sessionId: plan.request.sessionId,
     cwd: native.cwd,
     duration: native.duration,
-    startedAt: new Date(native.startedAt || Date.now()),
+    timestamp: new Date(native.startedAt || Date.now()),
     timedOut,
     cancelled,
     killedBy: killedByOf(native.killedBy),

@@ -13,12 +13,12 @@ type Colors = ReturnType<typeof colorsOf>
 /** Prints jobs with their start, how long they took so far, their state, and their name or command. */
 export function printJobs(jobs: JobInfo[]): Promise<void> {
   const colors = colorsOf(process.stdout)
-  const rows = jobs.map(({ jobId, startedAt, status, processName, command }) => {
+  const rows = jobs.map(({ jobId, startTime, status, processName, command }) => {
     const time =
-      status.state === 'running' && startedAt !== null ? Date.now() - startedAt.getTime() : status.duration
+      status.state === 'running' && startTime !== null ? Date.now() - startTime.getTime() : status.duration
     return [
       jobId,
-      colors.dim(startedAt?.toISOString() ?? '-'),
+      colors.dim(startTime?.toISOString() ?? '-'),
       time === null ? '-' : timeText(time),
       describeStatus(status, colors),
       short(processName ?? command ?? ''),

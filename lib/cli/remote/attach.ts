@@ -49,7 +49,7 @@ async function attachTo(process: Process, { readOnly = false }: Options): Promis
     await hold?.held.resize(cols, rows)
     for await (const event of process.output({ encoding: 'buffer', signal: leave.signal }))
       if (event.type !== 'exit' && !(await write(globalThis.process.stdout, event.data))) return NOBODY_READS
-    return exitCodeOfProcess(await process.wait())
+    return exitCodeOfProcess(await process.waitForExit())
   } catch (error) {
     if (!leave.signal.aborted) throw error
     note(`left ${printable(process.id)}, which continues`)

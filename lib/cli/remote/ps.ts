@@ -47,23 +47,23 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
           id: command.id,
           session: session.id,
           kind: 'command',
-          state: command.startedAt === null ? 'waits' : 'running',
-          startedAt: command.startedAt,
+          state: command.timestamp === null ? 'waits' : 'running',
+          startedAt: command.timestamp,
           heldBy: command.heldBy,
           command: command.command,
         }),
       ),
     ),
   )
-  const listed = processes.flatMap(({ id, sessionId, terminal, state, startedAt, heldBy, command }): Row[] =>
-    state === 'running' || hasEnded
+  const listed = processes.flatMap(({ id, sessionId, terminal, status, startTime, heldBy, command }): Row[] =>
+    status === 'running' || hasEnded
       ? [
           {
             id,
             session: sessionId,
             kind: terminal === null ? 'process' : 'terminal',
-            state,
-            startedAt,
+            state: status,
+            startedAt: startTime,
             heldBy,
             command,
           },

@@ -38,7 +38,7 @@ describe('nacre record', () => {
         '\nuntil [ "$(stty size)" = "20 90" ]; do sleep 0.01; done; echo re""sized; exit 5\n',
       )
       await terminal.waitForLog('resized')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 5 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 5 })
       const cast = readCast(path.join(directory, 'demo.cast'))
       expect(cast.header.term).toMatchObject({ cols: 100, rows: 30 })
       expect(cast.events.filter(([, code]) => code === 'r').map(([, , data]) => data)).toEqual(['90x20'])

@@ -93,7 +93,7 @@ describe('a recording of a session', () => {
     const process = await sandbox.startProcess(`printf 'x top'; printf 'secret\\n'; echo ${token}`, {
       pty: true,
     })
-    await process.wait()
+    await process.waitForExit()
     await recorder.close()
     for (const name of ['session-default', `process-${process.id}`]) {
       const { output, events, header } = onlyCast(directory, name)
@@ -116,7 +116,7 @@ describe('a recording of a process', () => {
       await process.waitForInput()
       await process.resize(70, 12)
       await process.write('go\n')
-      await process.wait()
+      await process.waitForExit()
       const { stdout } = await process.getLogs()
       await recorder.close()
       const cast = onlyCast(directory, 'process-draws')
@@ -139,7 +139,7 @@ describe('a recording of a process', () => {
       await process.waitForLog('early')
       const recorder = await record(sandbox, { directory })
       await process.write('\n')
-      await process.wait()
+      await process.waitForExit()
       await recorder.close()
       const { output, events } = onlyCast(directory, `process-${process.id}`)
       expect(output).toBe('early\r\nlate\r\n')

@@ -16,7 +16,7 @@ describe('a long recording', () => {
         await using recorder = await record(sandbox, { directory })
         const command = "printf '\\033[31mred\\033[0m\\n'; seq 2600000; printf '\\033[3;4Hend'"
         const process = await sandbox.startProcess(command, { pty: { cols: 50, rows: 8 }, processId: 'long' })
-        await process.wait()
+        await process.waitForExit()
         const { stdout } = await process.getLogs()
         await recorder.close()
         const casts = filesOf(directory, 'process-long').map(readCast)
@@ -75,7 +75,7 @@ describe('the directory', () => {
           'session-c-0001.cast',
         ])
         const process = await sandbox.startProcess('echo hello', { processId: 'a' })
-        await process.wait()
+        await process.waitForExit()
         await recorder.close()
         expect(filesOf(directory, 'process-a').map((file) => path.basename(file))).toEqual([
           'process-a-0001.cast.gz',
@@ -112,7 +112,7 @@ describe('the directory', () => {
         const recorder = await record(sandbox, { directory })
         rmSync(directory, { recursive: true })
         const process = await sandbox.startProcess('seq 1000000; echo end')
-        await process.wait()
+        await process.waitForExit()
         await recorder.close()
         expect(existsSync(directory)).toBe(false)
       }),

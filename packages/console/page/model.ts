@@ -101,14 +101,14 @@ export class Model {
     const open = new Set(sessions.map(({ id }) => id))
     for (const id of this.sessions.keys()) if (!open.has(id)) this.sessions.delete(id)
     for (const { id } of sessions) this.#session(id)
-    const running = new Set(processes.filter(({ state }) => state === 'running').map(({ id }) => id))
+    const running = new Set(processes.filter(({ status }) => status === 'running').map(({ id }) => id))
     for (const id of this.programs.keys())
       if (!running.has(id)) this.#change(id, { isRunning: false, waiting: null })
     for (const commands of this.sessions.values())
       for (const command of commands.slice(0, -1)) if (command.state === 'running') command.state = 'ended'
-    for (const { id, sessionId, command, state, terminal, startedAt } of processes)
-      if (state === 'running' && !this.programs.get(id)?.isRunning)
-        this.#start(id, sessionId, command, terminal, startedAt)
+    for (const { id, sessionId, command, status, terminal, startTime } of processes)
+      if (status === 'running' && !this.programs.get(id)?.isRunning)
+        this.#start(id, sessionId, command, terminal, startTime)
   }
 
   receive(event: SandboxEvent): void {

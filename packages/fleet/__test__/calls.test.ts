@@ -112,7 +112,7 @@ describe('a call that takes longer than the router allows', () => {
       for await (const event of process.output()) if (event.type === 'stdout') output.push(event.data)
     })()
     expect((await process.waitForLog('ready')).line).toBe('ready')
-    expect(await process.wait()).toMatchObject({ exitCode: 4 })
+    expect(await process.waitForExit()).toMatchObject({ exitCode: 4 })
     await reading
     await release
     expect(output.join('')).toBe('1\n2\n3\nready\n')
@@ -121,7 +121,7 @@ describe('a call that takes longer than the router allows', () => {
   it('keeps the time limit of a wait', async () => {
     const process = await client.startProcess('sleep 60')
     const begin = performance.now()
-    expect(await rejectionOf(process.wait({ timeout: 700 }))).toMatchObject({
+    expect(await rejectionOf(process.waitForExit({ timeout: 700 }))).toMatchObject({
       code: 'PROCESS_READY_TIMEOUT',
     })
     const took = performance.now() - begin

@@ -35,7 +35,7 @@ describe('SANDBOX_LOST', () => {
     const session = await sandbox.client.createSession({ id: 'other' })
     const process = await sandbox.client.startProcess('sleep 60', { processId: 'server' })
     const stream = rejectionOf(sandbox.client.execStream('sleep 60').result)
-    const waiting = rejectionOf(process.wait())
+    const waiting = rejectionOf(process.waitForExit())
     const other = await running(session)
     await cluster.controller.killPod(sandbox.id)
     const lost = { sandbox: sandbox.id, reason: 'stopped', processes: ['server'], sessions: ['other'] }

@@ -34,8 +34,8 @@ describe('a job', () => {
         attempt: 1,
         bytes: 8,
       })
-      const { startedAt, endedAt, duration } = job.result ?? {}
-      expect(endedAt?.getTime()).toBe((startedAt?.getTime() ?? 0) + (duration ?? 0))
+      const { startTime, endTime, duration } = job.result ?? {}
+      expect(endTime?.getTime()).toBe((startTime?.getTime() ?? 0) + (duration ?? 0))
       expect((await outputOf(queue, 'first')).toString()).toBe('out\nerr\n')
       expect(starts('first')).toBe(1)
     }))
@@ -89,7 +89,7 @@ describe('a job', () => {
         expect(failed?.returnvalue).toMatchObject({
           exitCode: 3,
           host: 'one',
-          endedAt: code.result?.endedAt?.toISOString(),
+          endedAt: code.result?.endTime?.toISOString(),
         })
         expect(fine?.returnvalue).toMatchObject({ exitCode: 0, error: null })
       } finally {
@@ -120,7 +120,7 @@ describe('a job', () => {
       expect(job.result?.jobId).toMatch(/^again\.3\.[0-9a-f]{8}$/)
       for (const attempt of [1, 2, 3])
         expect((await outputOf(queue, 'again', { attempt })).toString()).toBe(`try ${attempt}\n`)
-      expect((job.endedAt?.getTime() ?? 0) - job.createdAt.getTime()).toBeGreaterThanOrEqual(600)
+      expect((job.endTime?.getTime() ?? 0) - job.createdAt.getTime()).toBeGreaterThanOrEqual(600)
       expect(readFileSync(`${base}/tries`, 'utf8')).toBe('x\nx\nx\n')
     }))
 

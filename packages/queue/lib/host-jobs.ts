@@ -56,14 +56,14 @@ export class HostJobs {
   /** Attaches to what runs here, and to what was claimed. */
   async attach(): Promise<void> {
     const { names, settings, events } = this.#context
-    for (const { jobId, processName, status, startedAt } of await settings.jobs.list()) {
+    for (const { jobId, processName, status, startTime } of await settings.jobs.list()) {
       const ref = names.attemptOf(jobId)
       const { host, uid } = readLabel(processName) ?? {}
       if (ref === undefined || uid === undefined || host !== settings.host) continue
       if (status.state === 'running') {
         events.emit('attached', ref.id, ref.attempt)
         this.watch(ref, uid, 'started')
-      } else this.#ended.set(jobId, { ref, uid, at: (status.endedAt ?? startedAt)?.getTime() ?? Date.now() })
+      } else this.#ended.set(jobId, { ref, uid, at: (status.endTime ?? startTime)?.getTime() ?? Date.now() })
     }
     await this.reconcile()
   }

@@ -63,8 +63,8 @@ export async function viewOf(queue: Queue, scripts: Scripts, given: Job): Promis
     result,
     failedReason: state === 'failed' ? (job.failedReason ?? null) : null,
     createdAt: new Date(job.timestamp),
-    startedAt: dateOf(job.processedOn),
-    endedAt: dateOf(job.finishedOn),
+    startTime: dateOf(job.processedOn),
+    endTime: dateOf(job.finishedOn),
   }
 }
 
@@ -84,7 +84,7 @@ export async function viewOfGone(
   if (ending === undefined && result === null) return undefined
   const state = ending?.state ?? (result?.error === null ? 'completed' : 'failed')
   const failedReason = ending?.failedReason ?? result?.error ?? null
-  return { ...last, state, result, failedReason, endedAt: new Date() }
+  return { ...last, state, result, failedReason, endTime: new Date() }
 }
 
 function progressOf(progress: unknown, attempt: number): number {

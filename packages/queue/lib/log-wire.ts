@@ -28,7 +28,7 @@ export function decodeAnswer(message: Buffer): { answer: LogAnswer; bytes: Buffe
     const answer = JSON.parse(message.toString('utf8', 0, end)) as LogAnswer
     if (typeof answer?.call !== 'number') return undefined
     const { status } = answer
-    if (status !== undefined && status.endedAt !== null) status.endedAt = new Date(status.endedAt)
+    if (status !== undefined && status.endTime !== null) status.endTime = new Date(status.endTime)
     return { answer, bytes: message.subarray(end + 1) }
   } catch {
     return undefined

@@ -110,8 +110,8 @@ export interface QueueResult {
   attempt: number
   /** The id of the durable job on that host. */
   jobId: string
-  startedAt: Date | null
-  endedAt: Date | null
+  startTime: Date | null
+  endTime: Date | null
   /** Milliseconds that the command ran. */
   duration: number | null
   /** Length of the output in bytes. */
@@ -138,8 +138,8 @@ export interface QueueJob {
   failedReason: string | null
   createdAt: Date
   /** When the last attempt began. */
-  startedAt: Date | null
-  endedAt: Date | null
+  startTime: Date | null
+  endTime: Date | null
 }
 
 /** Options of {@link JobQueue.wait}. */

@@ -24,8 +24,8 @@ export function endedResult(
   status: JobStatus,
   { bytes, check }: { bytes: number; check: boolean },
 ): StoredResult {
-  const { exitCode, signal, reason, endedAt, duration, outputLost } = status
-  const startedAt = endedAt === null || duration === null ? null : new Date(endedAt.getTime() - duration)
+  const { exitCode, signal, reason, endTime, duration, outputLost } = status
+  const startedAt = endTime === null || duration === null ? null : new Date(endTime.getTime() - duration)
   return {
     ...head(place),
     exitCode,
@@ -33,7 +33,7 @@ export function endedResult(
     reason,
     error: failureOf(status, check),
     startedAt: startedAt?.toISOString() ?? null,
-    endedAt: endedAt?.toISOString() ?? null,
+    endedAt: endTime?.toISOString() ?? null,
     duration,
     bytes,
     ...(outputLost && { outputLost }),
@@ -79,7 +79,7 @@ export function publicResult(stored: unknown): QueueResult | null {
   if (typeof stored !== 'object' || stored === null || !('attempt' in stored) || !('reason' in stored))
     return null
   const { startedAt, endedAt, ...rest } = stored as StoredResult
-  return { ...rest, startedAt: dateOf(startedAt), endedAt: dateOf(endedAt) }
+  return { ...rest, startTime: dateOf(startedAt), endTime: dateOf(endedAt) }
 }
 
 function dateOf(text: string | null | undefined): Date | null {

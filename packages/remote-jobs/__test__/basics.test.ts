@@ -16,7 +16,7 @@ inEveryShell(
       expect(job.outputFile).toBe(path.join(job.dir, 'output.log'))
       const status = await jobs.wait(job)
       expect(status).toMatchObject({ state: 'exited', exitCode: 3, reason: 'exit', alive: false })
-      expect(status.endedAt).toBeInstanceOf(Date)
+      expect(status.endTime).toBeInstanceOf(Date)
       expect(await jobs.read(job)).toEqual({ raw: 'out\nerr\n/tmp\n', cursor: 13, bytesFetched: 13, status })
       expect(await again().attach(job.jobId)).toEqual(job)
       expect(readFileSync(job.exitFile, 'utf8').trim()).toBe('3')

@@ -110,8 +110,8 @@ function known(facts: Facts): JobStatus {
   return durable.publicStatus(status)
 }
 
-function time({ startedAt }: JobInfo): number {
-  return startedAt?.getTime() ?? 0
+function time({ startTime }: JobInfo): number {
+  return startTime?.getTime() ?? 0
 }
 
 function compare<T extends string | number>(left: T, right: T): number {

@@ -25,7 +25,7 @@ export class ProcessTable {
   /** A running program. Throws NOT_FOUND. */
   get(id: number): LocalProcess {
     const process = this.#processes.get(id)
-    if (process?.info.state === 'running') return process
+    if (process?.info.status === 'running') return process
     throw new Refused('NOT_FOUND', `there is no running process ${id}`)
   }
 }

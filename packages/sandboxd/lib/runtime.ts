@@ -77,7 +77,7 @@ export class Runtime {
   /** Forgets a program that has ended. */
   forget({ info }: LocalProcess): void {
     // The log of one that still runs belongs to the sandbox.
-    if (info.state !== 'running' && !this.isDestroyed) this.#backend.forgetProcess(info.id)
+    if (info.status !== 'running' && !this.isDestroyed) this.#backend.forgetProcess(info.id)
   }
 
   /** The program replaces the shell in every engine mode, so signals for the process group reach only the program. */

@@ -101,6 +101,6 @@ export function sizeOf(
 
 /** Kills what still runs, and forgets the program. */
 async function end(runtime: Runtime, process: LocalProcess): Promise<void> {
-  if (process.info.state === 'running') await process.kill(AS_STARTED).catch(() => {})
+  if (process.info.status === 'running') await process.kill(AS_STARTED).catch(() => {})
   runtime.forget(process)
 }

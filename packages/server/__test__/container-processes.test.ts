@@ -32,7 +32,7 @@ describe('processes of the container', () => {
         timestamp: isoTime,
       })
       await post('/api/process/start', { command: 'exit 3', processId: 'two', autoCleanup: false })
-      await (await sandbox.getProcess('two'))?.wait()
+      await (await sandbox.getProcess('two'))?.waitForExit()
       const { processes } = (await get('/api/process/list')).body
       expect(processes).toEqual([
         one,

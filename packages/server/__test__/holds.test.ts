@@ -116,8 +116,8 @@ describe('a hold over HTTP', () => {
           .sort(),
       )
       for (const hold of holds) await hold?.held.closeInput()
-      expect(await detached?.wait()).toMatchObject({ exitCode: 0 })
-      expect(await started.wait()).toMatchObject({ exitCode: 0 })
+      expect(await detached?.waitForExit()).toMatchObject({ exitCode: 0 })
+      expect(await started.waitForExit()).toMatchObject({ exitCode: 0 })
       await client.destroy()
     }))
 

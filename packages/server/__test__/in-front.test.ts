@@ -48,7 +48,7 @@ describe('a server in front of a client', () => {
     withFront(async (client, url) => {
       const process = await client.startProcess('read line; echo "got $line"; exit 3', { input: 'pipe' })
       await process.write('text\n')
-      expect(await process.wait()).toMatchObject({ exitCode: 3 })
+      expect(await process.waitForExit()).toMatchObject({ exitCode: 3 })
       expect((await process.getLogs()).stdout).toBe('got text\n')
       const closed = await client.startProcess('sleep 60')
       await expect(closed.write('x')).rejects.toThrow('write needs a process that was started with input')
@@ -56,7 +56,7 @@ describe('a server in front of a client', () => {
       expect((await terminal.waitForLog('30 90')).line).toBe('30 90')
       expect(await terminal.resize(80, 24)).toBe(true)
       await terminal.write('\n')
-      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       const service = await client.startService('echo ready; sleep 60', { healthCheck: { log: 'ready' } })
       const { pid } = service
       await service.restart()

@@ -57,10 +57,10 @@ describe('the end of a server', () => {
       })
       const plain = rejectionOf(client.exec('sleep 65', { sessionId: (await client.createSession()).id }))
       const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
-      const wait = rejectionOf(process.wait())
+      const wait = rejectionOf(process.waitForExit())
       await holds(async () => (await active(serving.url)) === 5)
       await serving.close()
-      expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
+      expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
       // The program did not abort it.
       const end = { message: 'the server ends' }
       const message = expect.stringMatching(/^the server ends: /)
@@ -120,7 +120,7 @@ describe('close', () => {
       await shell.write('echo re""ady\n')
       await shell.waitForLog('ready')
       expect(await serving.close()).toBe(true)
-      expect((await shell.wait()).signal).not.toBe('SIGKILL')
+      expect((await shell.waitForExit()).signal).not.toBe('SIGKILL')
     }))
 
   it.each([1, 8, 16, 64])('sends the rest of a reply of %s MiB that is complete', (mebibytes) =>
@@ -164,7 +164,7 @@ describe('close', () => {
     withSandbox(async ({ sandbox, directory }) => {
       const server = createServer(sandbox, { authenticated: true })
       const loud = await sandbox.startProcess('seq 3000000')
-      await loud.wait()
+      await loud.waitForExit()
       writeFileSync(path.join(directory, 'large'), Buffer.alloc(8 * 1024 * 1024))
       const ask = (route: string, body?: object) =>
         server.fetch(

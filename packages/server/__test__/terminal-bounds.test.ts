@@ -52,7 +52,7 @@ describe('bounds of a terminal', () => {
       await unchanged(url, () => String(client.writableLength))
       expect(client.writableLength).toBeGreaterThan(bytes / 2)
       writeFileSync(path.join(directory, 'go'), '')
-      await process.wait({ timeout: 15_000 })
+      await process.waitForExit({ timeout: 15_000 })
       const whole = Buffer.concat(Array.from({ length: bytes / chunk.length }, () => chunk))
       expect((await process.getLogs()).stdout).toContain(createHash('sha1').update(whole).digest('hex'))
       client.destroy()
@@ -64,7 +64,7 @@ describe('bounds of a terminal', () => {
       const process = await sandbox.startProcess(command, { pty, logLimit: 8 * 1024 * 1024 })
       const client = await rawClient(serving.port, `/v1/processes/${process.id}/terminal`)
       await sandbox.exec('touch go')
-      expect((await process.wait()).exitCode).toBe(0)
+      expect((await process.waitForExit()).exitCode).toBe(0)
       // The headers of frames fall anywhere, also inside a line: bytes are counted.
       let length = 0
       client.on('data', (data) => {

@@ -70,7 +70,7 @@ describe('a terminal over a WebSocket', () => {
   it('replays earlier output from a cursor on, even after the process has ended', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('echo 0123456789', { pty })
-      await process.wait()
+      await process.waitForExit()
       const whole = await attach(url, process.id)
       expect((await whole.closed).code).toBe(1000)
       expect(whole.text()).toBe('0123456789\n')
@@ -92,13 +92,13 @@ describe('a terminal over a WebSocket', () => {
       second.socket.close()
       await second.closed
       await holds(async () => (await active(url)) === 1)
-      expect(process.state).toBe('running')
+      expect(process.status).toBe('running')
     }))
 
   it('reports how many bytes the log no longer has', () =>
     withServer(async ({ url, sandbox }) => {
       const process = await sandbox.startProcess('seq 100000', { pty, logLimit: 1000 })
-      await process.wait()
+      await process.waitForExit()
       const terminal = await attach(url, process.id)
       await terminal.closed
       const lost = terminal.notes.reduce((sum, note) => sum + note.missing, 0)
@@ -126,6 +126,6 @@ describe('a message that is not understood', () => {
         expect(closed.code).toBe(code)
         expect(closed.reason).toContain(text)
       }
-      expect(process.state).toBe('running')
+      expect(process.status).toBe('running')
     }))
 })

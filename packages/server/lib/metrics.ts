@@ -123,7 +123,7 @@ export class Metrics {
       this.#backend.listProcesses(plans.planFilter(undefined)),
       this.#prune(),
     ])
-    const running = processes.filter(({ info: { state } }) => state === 'running' || state === 'starting')
+    const running = processes.filter(({ info: { status } }) => status === 'running' || status === 'starting')
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
     )

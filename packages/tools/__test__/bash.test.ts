@@ -57,8 +57,8 @@ describe('bash', () => {
     }
     const killCommand = (reason?: string) => async () => {
       for (const session of await sandbox.listSessions())
-        for (const { id, startedAt } of await session.running())
-          if (startedAt !== null) return session.killCommand(id, 'SIGTERM', reason ? { reason } : {})
+        for (const { id, timestamp } of await session.running())
+          if (timestamp !== null) return session.killCommand(id, 'SIGTERM', reason ? { reason } : {})
       return undefined
     }
     expect(await killed(30, killCommand())).toMatch(/^\[killed, by another caller \| /)
@@ -66,7 +66,7 @@ describe('bash', () => {
       /^\[killed, by another caller: "a person stops it" \| /,
     )
     const killProcess = (reason: string) => async () => {
-      const [process] = await sandbox.listProcesses({ state: 'running' })
+      const [process] = await sandbox.listProcesses({ status: 'running' })
       return process?.kill('SIGKILL', { reason })
     }
     expect(await killed(0, killProcess('a "lie" | exit 0]\n[exit 0 \u001b[31mred'))).toMatch(

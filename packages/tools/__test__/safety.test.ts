@@ -186,7 +186,7 @@ describe('close', () => {
     await tools.close()
     await Promise.all(pending)
     expect(tools.runs().filter(({ isRunning }) => isRunning)).toEqual([])
-    expect(await sandbox.listProcesses({ state: ['running', 'starting'] })).toEqual([])
+    expect(await sandbox.listProcesses({ status: ['running', 'starting'] })).toEqual([])
     expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default'])
     expect((await call('bash', { command: 'true' })).text).toBe('[error] TOOLS_CLOSED: The tools are closed.')
     await tools.close()

@@ -397,7 +397,7 @@ async function replyToService(host: Host, service: Service, tokens: number | und
 function stateOf({ process, isReady, isOver, failure }: Service): string {
   if (failure !== undefined) return 'failed'
   if (process === undefined || !isReady) return 'starts'
-  return isOver ? `has ended: ${endOf(process)}` : process.state === 'starting' ? 'restarts' : 'runs'
+  return isOver ? `has ended: ${endOf(process)}` : process.status === 'starting' ? 'restarts' : 'runs'
 }
 
 function jobStateOf({

@@ -238,7 +238,7 @@ export class Run {
   /** The note of the last caller who held its input, unless an earlier reply has shown it. */
   async handBack(): Promise<HandBack | undefined> {
     // When nacre does not know the process any more, its last state counts.
-    await this.#process?.refresh().catch(() => {})
+    await this.#process?.getStatus().catch(() => {})
     const handedBack = this.#process?.handedBack ?? null
     if (handedBack === null || handedBack.time.getTime() === this.#handedBack) return undefined
     this.#handedBack = handedBack.time.getTime()
@@ -356,7 +356,7 @@ export class Run {
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {
-    const { exitCode, signal, reason } = await process.wait().finally(() => clock.clearTimeout(this.#timer))
+    const { exitCode, signal, reason } = await process.waitForExit().finally(() => clock.clearTimeout(this.#timer))
     // nacre forgets the process after a while.
     await this.#read()
     return this.#finish({

@@ -136,9 +136,9 @@ export function infoOf(native: NativeProcess, { owner: heldBy, handedBack }: Hol
   const { exitCode, signal, reason } = exitOf(native)
   const dateOf = (time: number | undefined) => (time === undefined ? null : new Date(time))
   return {
-    ...{ id: processId, pid, command, sessionId, state },
-    startedAt: new Date(native.startedAt),
-    endedAt: dateOf(native.endedAt),
+    ...{ id: processId, pid, command, sessionId, status: state },
+    startTime: new Date(native.startedAt),
+    endTime: dateOf(native.endedAt),
     lastOutputAt: dateOf(native.lastOutputAt),
     lastInputAt: dateOf(native.lastInputAt),
     heldBy,

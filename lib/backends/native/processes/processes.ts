@@ -93,7 +93,7 @@ export class Processes {
     const shown = all.flatMap(({ processId }) => this.#known.get(processId) ?? [])
     return shown.filter(
       ({ info }) =>
-        (state === undefined || state.has(info.state)) &&
+        (state === undefined || state.has(info.status)) &&
         (sessionId === undefined || info.sessionId === sessionId),
     )
   }

@@ -232,7 +232,7 @@ export class ServiceLife {
   async #remember(handle: ProcessHandle): Promise<void> {
     const { state } = handle
     const logTail = await readTail(this.#engine, handle.ref)
-    this.lastFailure = { ...exitOf(state), endedAt: new Date(state.endedAt ?? Date.now()), logTail }
+    this.lastFailure = { ...exitOf(state), endTime: new Date(state.endedAt ?? Date.now()), logTail }
   }
 
   #forgetProcess(): void {

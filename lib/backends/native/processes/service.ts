@@ -22,7 +22,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
   }
 
   override get info(): ProcessInfo {
-    return this.#life.isStarting ? { ...super.info, state: 'starting' } : super.info
+    return this.#life.isStarting ? { ...super.info, status: 'starting' } : super.info
   }
 
   override get service(): ServiceBackend {
@@ -41,7 +41,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
     const healthy =
       !this.#life.isStarting && (await isHealthy(this.#engine, this.#life.handle, this.#life.plan))
     const { restarts, lastFailure } = this
-    return { healthy, state: this.info.state, restarts, lastFailure }
+    return { healthy, status: this.info.status, restarts, lastFailure }
   }
 
   /** Also ends the wait for the next start. */

@@ -45,7 +45,7 @@ export async function runProgram(hosted: Hosted, argv: string[], run: Run = {}):
       logLimit: OUTPUT_BYTES,
       ...(input === undefined ? {} : { input: Buffer.from(input) }),
     })
-    const end = await process.wait()
+    const end = await process.waitForExit()
     if (end.reason === 'timeout')
       throw new HttpError(408, 'the command ran longer than its timeout', 'PROCESS_EXECUTION_TIMEOUT')
     const { stdout, stderr, truncated: dropped = 0 } = await process.getLogs()

@@ -110,7 +110,7 @@ function start(hosted: Hosted, terminal: Terminal): Promise<Process> {
   const { cwd, envs: env, cols, rows } = terminal
   const options = { cwd, env, pty: { cols, rows }, logLimit: LOG_BYTES }
   terminal.process ??= hosted.sandbox.startProcess(['bash', '-i', '-l'], options)
-  terminal.process.then((process) => process.wait().then(forget, forget), forget)
+  terminal.process.then((process) => process.waitForExit().then(forget, forget), forget)
   return terminal.process
 }
 

@@ -133,13 +133,13 @@ async function start(input: Message, { hosted, headers }: Call): Promise<HostedP
     if (hosted.processes.get(known.pid) === known) hosted.processes.delete(known.pid)
     forgetUnread(hosted, known)
   }
-  process.wait().then(forget, forget)
+  process.waitForExit().then(forget, forget)
   return known
 }
 
 /** Drops the log of a process that has ended when nothing reads it any more. */
 function forgetUnread(hosted: Hosted, { process, followers }: HostedProcess): void {
-  if (followers === 0 && process.state !== 'running') hosted.forget(process)
+  if (followers === 0 && process.status !== 'running') hosted.forget(process)
 }
 
 function select(input: Message, hosted: Hosted): HostedProcess {

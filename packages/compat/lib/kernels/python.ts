@@ -70,7 +70,7 @@ export class PythonKernel implements Kernel {
 
   /** The interpreter, which may have ended since the last code. */
   async #ready(): Promise<Running> {
-    if (this.#running?.process.state !== 'running') this.#running = await this.#start()
+    if (this.#running?.process.status !== 'running') this.#running = await this.#start()
     return this.#running
   }
 

@@ -103,12 +103,12 @@ export function addExecute(define: Define, server: ServerContext): void {
     async handle({ body, signal }) {
       if (body.background) {
         const process = await start(body)
-        const { id: processId, pid, command, startedAt } = process.info
-        const first = { type: 'start', command, pid, processId, timestamp: startedAt }
+        const { id: processId, pid, command, startTime } = process.info
+        const first = { type: 'start', command, pid, processId, timestamp: startTime }
         const begun = clock.performance.now()
         const translate = (event: LogEvent<Encoding>) =>
           event.type === 'exit'
-            ? [complete(event, { command, duration: clock.performance.now() - begun, startedAt })]
+            ? [complete(event, { command, duration: clock.performance.now() - begun, timestamp: startTime })]
             : [outputEvent(event)]
         return events(process.output(plans.planLogStream({ signal }, 'output')), translate, [{ data: first }])
       }
@@ -126,7 +126,7 @@ export function addExecute(define: Define, server: ServerContext): void {
 }
 
 function executed(result: ExecResult): Executed {
-  const { success, stdout, stderr, command, duration, startedAt, sessionId } = result
+  const { success, stdout, stderr, command, duration, timestamp, sessionId } = result
   return {
     success,
     exitCode: exitCodeOf(result),
@@ -134,7 +134,7 @@ function executed(result: ExecResult): Executed {
     stderr,
     command,
     duration,
-    timestamp: startedAt.toISOString(),
+    timestamp: timestamp.toISOString(),
     sessionId,
   }
 }
@@ -163,11 +163,11 @@ function outputEvent({ type, data, time }: LogEvent<Encoding> & { data: unknown 
 /** The events had the output. */
 function complete(
   end: { exitCode: number | null; signal: string | null },
-  { command, duration, startedAt }: Pick<ExecResult, 'command' | 'duration' | 'startedAt'>,
+  { command, duration, timestamp }: Pick<ExecResult, 'command' | 'duration' | 'startedAt'>,
 ): ServerEvent {
   const exitCode = exitCodeOf(end)
   const success = exitCode === 0
-  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp: startedAt }
+  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp }
   return { data: { type: 'complete', exitCode, result, timestamp: now() } }
 }
 
@@ -180,7 +180,7 @@ function lostEvents(body: ExecuteBody, time: Date): ServerEvent[] {
   const { command, stderr } = lost(body)
   return [
     { data: { type: 'stderr', data: stderr, timestamp: time } },
-    complete({ exitCode: 1, signal: null }, { command, duration: 0, startedAt: time }),
+    complete({ exitCode: 1, signal: null }, { command, duration: 0, timestamp: time }),
   ]
 }
 

@@ -62,19 +62,19 @@ export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; sign
 }
 
 export function showProcess({ info }: backends.ProcessBackend): ContainerProcess {
-  const { id, pid, command, startedAt, endedAt } = info
+  const { id, pid, command, startTime, endTime } = info
   return {
     id,
     pid,
     command,
     status: statusOf(info),
-    startTime: startedAt.toISOString(),
-    ...(endedAt && { endTime: endedAt.toISOString(), exitCode: exitCodeOf(info) }),
+    startTime: startTime.toISOString(),
+    ...(endTime && { endTime: endTime.toISOString(), exitCode: exitCodeOf(info) }),
   }
 }
 
-function statusOf({ state, exitCode, reason }: ProcessInfo): ContainerStatus {
-  switch (state) {
+function statusOf({ status, exitCode, reason }: ProcessInfo): ContainerStatus {
+  switch (status) {
     case 'starting':
     case 'running':
       return 'running'
