@@ -265,7 +265,7 @@ export interface ProcessExit {
   /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null if the process was lost and its state is 'crashed'. */
+  /** null if the process was lost and its status is 'error'. */
   reason: ExitReason | null
 }
 /** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
@@ -732,7 +732,7 @@ export interface SessionProcessOptions {
    * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
    * a clean-up. Default: true.
    *
-   * {@link Sandbox.forgetEndedProcesses} cleans up.
+   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
@@ -794,10 +794,10 @@ export interface ProcessOptions extends SessionProcessOptions {
   sessionId?: string
 }
 /**
- * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
- * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
+ * The status of a process: 'starting' (services only), 'running', 'completed' (it exited with code 0), 'failed' (with another
+ * code), 'killed' (a signal ended it, or nacre did: `reason` says why), 'error' (it was lost because its supervisor died).
  */
-export type ProcessState = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
+export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 /** Options of {@link Process.kill}. */
 export interface KillOptions extends KillReason {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
@@ -821,11 +821,11 @@ export interface ProcessInfo {
   /** The command. An argument list is quoted as for a shell. */
   readonly command: string
   readonly sessionId: string
-  /** The current state. */
-  readonly state: ProcessState
-  readonly startedAt: Date
+  /** The current status. */
+  readonly status: ProcessStatus
+  readonly startTime: Date
   /** null while it runs. */
-  readonly endedAt: Date | null
+  readonly endTime: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
@@ -839,7 +839,7 @@ export interface ProcessInfo {
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its state is 'crashed'. */
+  /** null while the process runs, and if it was lost and its status is 'error'. */
   readonly reason: ExitReason | null
   /** What has killed it; null while it runs, and if nothing did. */
   readonly killedBy: KilledBy | null
@@ -857,9 +857,9 @@ export interface Process extends ProcessInfo {
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
   /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
-  wait(options?: WaitOptions): Promise<ProcessExit>
+  waitForExit(options?: WaitOptions): Promise<ProcessExit>
   /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
-  refresh(): Promise<ProcessInfo>
+  getStatus(): Promise<ProcessInfo>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -957,7 +957,7 @@ export interface Process extends ProcessInfo {
 }
 /** Selects processes that match all members. */
 export interface ProcessFilter {
-  state?: ProcessState | readonly ProcessState[]
+  status?: ProcessStatus | readonly ProcessStatus[]
   sessionId?: string
 }
 
@@ -984,7 +984,7 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /** Milliseconds that the command ran, by a monotonic clock. */
   duration: number
   /** When it started. */
-  startedAt: Date
+  timestamp: string
   timedOut: boolean
   cancelled: boolean
   /** What has killed the command; null if nothing did. */
@@ -1721,7 +1721,7 @@ export interface JobHandle {
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
   /** null if the job's record has no date. */
-  startedAt: Date | null
+  startTime: Date | null
   /** null for a job that nacre did not start. */
   command: string | null
   status: JobStatus
@@ -1747,7 +1747,7 @@ export interface JobStatus {
    */
   alive: boolean
   /** When the command ended; null if unknown. */
-  endedAt: Date | null
+  endTime: Date | null
   /** Milliseconds that the command ran, by a monotonic clock; null if unknown. */
   duration: number | null
   /** True if the disk was full while the job ran and some output is lost. */
@@ -1983,7 +1983,7 @@ export interface ServiceOptions extends SessionServiceOptions {
 }
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
-  endedAt: Date
+  endTime: Date
   /** The last lines of the log. The log itself is dropped when the next process starts. */
   logTail: string
 }
@@ -1991,7 +1991,7 @@ export interface ServiceFailure extends ProcessExit {
 export interface ServiceHealth {
   /** Whether the health check passes. With a log check, whether the process is running. */
   healthy: boolean
-  state: ProcessState
+  status: ProcessStatus
   /** Number of restarts. */
   restarts: number
   /** null without a failure. */
@@ -1999,7 +1999,7 @@ export interface ServiceHealth {
 }
 /**
  * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
- * permanently. `state` is 'starting' until the process is ready, and before a restart.
+ * permanently. `status` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number
@@ -2042,7 +2042,7 @@ export interface HistoryOptions {
 export interface HistoryEntry {
   /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
   command: string
-  startedAt: Date
+  timestamp: string
   /** Milliseconds, by a monotonic clock. */
   duration: number
   /** null if a signal ended the command, or it became a process because of `detachAfter`. */
@@ -2059,7 +2059,7 @@ export interface RunningCommand {
   /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
   command: string
   /** null while it waits. */
-  startedAt: Date | null
+  timestamp: string | null
   /** The pid of the shell that runs it; null while it waits. */
   pid: number | null
   /** Bytes of output so far, including those beyond `maxBuffer`. */
@@ -2535,7 +2535,7 @@ export interface AnySandbox extends AsyncDisposable {
   /** Kills all processes, including those that are starting. Resolves with their number when all have ended. */
   killAllProcesses(): Promise<number>
   /** Forgets ended processes and their logs. Resolves with their number. */
-  forgetEndedProcesses(): Promise<number>
+  cleanupCompletedProcesses(): Promise<number>
   /** Returns the output of a process so far. Rejects with PROCESS_NOT_FOUND. */
   getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**

@@ -37,7 +37,7 @@ describe('a wait for input', () => {
         await run.write('line\\n')
         await run.result
         await sandbox.listProcesses()
-        await process.refresh()
+        await process.getStatus()
         print('unasked ' + seen.includes('processWaiting') + '.')
         console.error('ASKED')
         print('asked ' + (await process.waitForInput()).program + '.')

@@ -56,7 +56,7 @@ describe('the result', () => {
       sessionId: 'default',
       cwd: '/app',
       duration: 12.5,
-      startedAt: new Date('2026-01-02T03:04:05.006Z'),
+      timestamp: '2026-01-02T03:04:05.006Z',
       timedOut: false,
       cancelled: false,
       killedBy: null,

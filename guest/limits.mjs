@@ -47,10 +47,10 @@ test('a memory hog over its limit ends by oom, its siblings live', async () => {
   await withSandbox({}, async (sandbox) => {
     const sibling = await sandbox.startProcess('sleep 1000')
     const greedy = await sandbox.startProcess(`${hog(200 * MiB)} & wait`, { limits: { memory: 80 * MiB } })
-    const { reason, signal } = await greedy.wait({ timeout: 60_000 })
+    const { reason, signal } = await greedy.waitForExit({ timeout: 60_000 })
     assert.equal(reason, 'oom')
     assert.equal(signal, 'SIGKILL')
-    assert.equal(sibling.state, 'running')
+    assert.equal(sibling.status, 'running')
     assert.equal((await sandbox.exec('echo on')).stdout, 'on\n')
   })
 })
@@ -120,7 +120,7 @@ test('the limits of a sandbox hold for a session after its last one has ended', 
 test('the limits of a sandbox are for all of it together', async () => {
   await withSandbox({ limits: { memory: 120 * MiB } }, async (sandbox) => {
     const both = await Promise.all([1, 2].map(() => sandbox.startProcess(hog(90 * MiB))))
-    const ends = both.map((process) => process.wait({ timeout: 60_000 }).catch(() => undefined))
+    const ends = both.map((process) => process.waitForExit({ timeout: 60_000 }).catch(() => undefined))
     assert.ok(await Promise.race(ends), 'nobody was killed')
     assert.match(readFileSync('/proc/self/cgroup', 'utf8'), /init/)
   })

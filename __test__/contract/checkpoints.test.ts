@@ -132,7 +132,7 @@ describe('a rollback', () => {
         expect(await rejectionOf(sandbox.rollback('9'))).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
         expect((await service.getStatus()).status).toBe('starting')
         expect((await rollBack()).endedProcesses).toEqual(['web'])
-        await untilState('exited')
+        await untilState('failed')
         expect(await service.kill()).toBe(false)
         await service.restart()
         expect((await service.getStatus()).status).toBe('running')

@@ -24,7 +24,7 @@ export interface Outcome {
   exitCode: number
   command: string
   duration: number
-  startedAt: Date
+  timestamp: string
 }
 
 export type StreamEvent =
@@ -113,7 +113,7 @@ function ofContainer(session: Session): Commands {
   return {
     async exec(command, options) {
       const { timestamp, ...result } = await session.exec(command, translated(options))
-      return { ...result, startedAt: new Date(timestamp) }
+      return { ...result, timestamp }
     },
     execStream(command, options) {
       const commandId = `stream-${++streams}`

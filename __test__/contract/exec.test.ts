@@ -31,7 +31,7 @@ describe('exec', () => {
     })
     expect(result.all).toMatch(/^(out\nerr|err\nout)\n$/)
     expect(result.duration).toBeGreaterThan(0)
-    expect(Math.abs(Date.now() - result.timestamp.getTime())).toBeLessThan(60_000)
+    expect(Math.abs(Date.now() - Date.parse(result.timestamp))).toBeLessThan(60_000)
     expect(await sandbox.exec(['echo', '$X', "it's"])).toMatchObject({
       ...{ stdout: "$X it's\n", command: "echo '$X' 'it'\\''s'" },
     })

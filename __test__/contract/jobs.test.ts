@@ -102,7 +102,7 @@ describe('jobs', () => {
 
   itHolds('have null for unknown properties, and Dates', async (jobs) => {
     const job = await jobs.start({ command: 'sleep 60', jobId: 'one' })
-    const unknown = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
+    const unknown = { exitCode: null, signal: null, reason: null, endTime: null, duration: null }
     expect(await jobs.status(job)).toEqual({ state: 'running', alive: true, ...unknown })
     expect((await jobs.read(job)).status).toMatchObject(unknown)
     const [info] = await jobs.list()

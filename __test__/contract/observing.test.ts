@@ -30,11 +30,11 @@ describe('session.running', () => {
     expect(commands).toEqual([
       {
         ...{ id: expect.any(String), command: expect.stringMatching(/^echo out; .* done$/), pid },
-        ...{ startedAt: expect.any(Date), stdoutBytes: 4, stderrBytes: 4, lastOutputAt: expect.any(Date) },
+        ...{ timestamp: expect.any(String), stdoutBytes: 4, stderrBytes: 4, lastOutputAt: expect.any(Date) },
         heldBy: null,
       },
       {
-        ...{ id: expect.any(String), command: "echo 'it'\\''s' '$HOME'", startedAt: null, pid: null },
+        ...{ id: expect.any(String), command: "echo 'it'\\''s' '$HOME'", timestamp: null, pid: null },
         ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null, heldBy: null },
       },
     ])

@@ -36,7 +36,7 @@ describe('processes', () => {
     expect(process.pid).toBeGreaterThan(1)
     expect(Math.abs(process.startTime.getTime() - before)).toBeLessThan(5000)
     expect(await process.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
-    expect(process).toMatchObject({ state: 'exited', exitCode: 3, reason: 'exit' })
+    expect(process).toMatchObject({ status: 'failed', exitCode: 3, reason: 'exit' })
     expect(process.endTime?.getTime()).toBeGreaterThanOrEqual(process.startTime.getTime())
     expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
     expect(await process.waitForExit({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
@@ -90,16 +90,16 @@ describe('processes', () => {
 
   itHolds('have null for unknown properties', async ({ sandbox }) => {
     const process = await sandbox.startProcess('sleep 60')
-    const unknown = { exitCode: null, signal: null, reason: null, endedAt: null }
+    const unknown = { exitCode: null, signal: null, reason: null, endTime: null }
     expect(process.toJSON()).toMatchObject(unknown)
-    expect((await sandbox.getProcess(process.id))?.toJSON()).toMatchObject({ state: 'running', ...unknown })
+    expect((await sandbox.getProcess(process.id))?.toJSON()).toMatchObject({ status: 'running', ...unknown })
     await process.kill()
-    expect(process.toJSON()).toMatchObject({ endedAt: expect.any(Date), reason: 'killed', exitCode: null })
+    expect(process.toJSON()).toMatchObject({ endTime: expect.any(Date), reason: 'killed', exitCode: null })
     const service = await sandbox.startService('echo up; sleep 60', { healthCheck: { log: 'up' } })
     expect(service.lastFailure).toBeNull()
     expect(await service.getHealth()).toEqual({
       healthy: true,
-      state: 'running',
+      status: 'running',
       restarts: 0,
       lastFailure: null,
     })
@@ -119,14 +119,14 @@ describe('processes', () => {
     await (await session.startProcess('false', { processId: 'three' })).waitForExit()
     const ids = async (filter?: object) => (await sandbox.listProcesses(filter)).map(({ id }) => id)
     expect(await ids()).toEqual(['one', 'two', 'three'])
-    expect(await ids({ state: ['running', 'exited'] })).toEqual(['one', 'two', 'three'])
+    expect(await ids({ status: ['running', 'completed'] })).toEqual(['one', 'two', 'three'])
     expect(await ids({ sessionId: 'other', state: 'exited' })).toEqual(['three'])
-    expect(await ids({ sessionId: 'other', state: 'running' })).toEqual([])
+    expect(await ids({ sessionId: 'other', status: 'running' })).toEqual([])
     expect((await sandbox.getProcess('one'))?.pid).toBe(one.pid)
     expect(await sandbox.getProcess('none')).toBeNull()
     expect(await sandbox.killProcess('one', 'SIGINT')).toBe(true)
     expect(await sandbox.killProcess('one')).toBe(false)
-    expect(await one.getStatus()).toMatchObject({ id: one.id, state: 'killed' })
+    expect(await one.getStatus()).toMatchObject({ id: one.id, status: 'killed' })
     expect(one.signal).toBe('SIGINT')
     await (await sandbox.getProcess('two'))?.waitForLog('on')
     expect(await sandbox.killAllProcesses()).toBe(1)
@@ -370,7 +370,7 @@ describe('processes', () => {
     expect(await killed.kill()).toBe(false)
     expect(await service.waitForExit()).toMatchObject({ reason: 'killed' })
     expect(await service.kill()).toBe(false)
-    expect(ended).toMatchObject({ state: 'exited', exitCode: 3 })
+    expect(ended).toMatchObject({ status: 'failed', exitCode: 3 })
     expect(await sandbox.listProcesses()).toHaveLength(1)
     expect(await other.kill()).toBe(true)
   })
@@ -569,9 +569,9 @@ describe('services', () => {
       processId: 'web',
       healthCheck: { port, path: '/', interval: 20 },
     })
-    expect(await service.getHealth()).toMatchObject({ healthy: true, state: 'running', restarts: 0 })
+    expect(await service.getHealth()).toMatchObject({ healthy: true, status: 'running', restarts: 0 })
     await sandbox.exec('touch sick')
-    expect(await service.getHealth()).toMatchObject({ healthy: false, state: 'running', restarts: 0 })
+    expect(await service.getHealth()).toMatchObject({ healthy: false, status: 'running', restarts: 0 })
     await sandbox.exec('rm sick')
     expect((await service.getHealth()).healthy).toBe(true)
     const { pid } = service
@@ -580,7 +580,7 @@ describe('services', () => {
     expect(service.restarts + (await service.getHealth()).restarts).toBeGreaterThan(0)
     await service.kill()
     expect((await service.getStatus()).status).toBe('killed')
-    expect(await service.getHealth()).toMatchObject({ healthy: false, state: 'killed' })
+    expect(await service.getHealth()).toMatchObject({ healthy: false, status: 'killed' })
     const failing = sandbox.startService('echo no; exit 3', { healthCheck: { log: /ready/ } })
     expect(await rejectionOf(failing)).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'no\n' })
     const ready = await sandbox.startService('echo ready now; sleep 60', { healthCheck: { log: /rea.y/ } })

@@ -50,8 +50,8 @@ const program = (before: string) => `
   const timed = async (command, options) => {
     const begun = performance.now()
     const result = await sandbox.exec(command, options).catch((error) => error.result)
-    const { duration, startedAt, timedOut, exitCode, stdout } = result
-    return { took: performance.now() - begun, duration, timedOut, stdout, exitCode, dated: !Number.isNaN(startedAt.getTime()) }
+    const { duration, timestamp, timedOut, exitCode, stdout } = result
+    return { took: performance.now() - begun, duration, timedOut, stdout, exitCode, dated: !Number.isNaN(Date.parse(timestamp)) }
   }
   // A command that TERM reaches before it ignores TERM ends immediately: it is run again with more time.
   const stubborn = async () => {

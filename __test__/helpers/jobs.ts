@@ -10,7 +10,7 @@ import * as proc from './proc.js'
 import { until } from './until.js'
 
 /** The part of a job's status that is fixed until its end is known. */
-export const UNKNOWN = { exitCode: null, signal: null, reason: null, endedAt: null, duration: null }
+export const UNKNOWN = { exitCode: null, signal: null, reason: null, endTime: null, duration: null }
 
 export interface JobPlace {
   sandbox: Sandbox

@@ -4,7 +4,7 @@ import { deliverable } from '../../lib/jobs/cut.js'
 import { freshJobId } from '../../lib/jobs/ids.js'
 import { type Fetch, readJob } from '../../lib/jobs/read.js'
 
-const unknown = { signal: null, reason: null, endedAt: null, duration: null }
+const unknown = { signal: null, reason: null, endTime: null, duration: null }
 const running = { state: 'running', exitCode: null, alive: true, ...unknown } as const
 const over = { state: 'exited', exitCode: 0, alive: false, ...unknown } as const
 

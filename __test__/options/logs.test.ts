@@ -23,11 +23,11 @@ describe('readKill', () => {
 })
 
 describe('planFilter', () => {
-  it('takes one state or several', () => {
+  it('takes one status or several', () => {
     expect(planFilter(undefined)).toEqual({})
-    expect(planFilter({ state: 'running' }).state).toEqual(new Set(['running']))
-    expect(planFilter({ state: ['exited', 'killed'], sessionId: 'a' })).toEqual({
-      state: new Set(['exited', 'killed']),
+    expect(planFilter({ status: 'running' }).status).toEqual(new Set(['running']))
+    expect(planFilter({ status: ['completed', 'killed'], sessionId: 'a' })).toEqual({
+      status: new Set(['completed', 'killed']),
       sessionId: 'a',
     })
   })

@@ -79,7 +79,7 @@ itInSandbox(
     })
     kill(Number(stdout))
     await process.waitForExit()
-    expect(process.status).toBe('crashed')
+    expect(process.status).toBe('error')
     await reported(errors, "process 'one' was lost")
   },
 )

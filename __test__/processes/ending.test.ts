@@ -16,7 +16,7 @@ describe('the end of a process', () => {
     process.kill(supervisor, 'SIGCONT')
     expect(await answer).toBe(false)
     expect(await ended.waitForExit()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
-    expect(ended.status).toBe('exited')
+    expect(ended.status).toBe('failed')
   })
 
   itInSandbox(
@@ -27,7 +27,7 @@ describe('the end of a process', () => {
       // On a busy machine, the engine may not know of the end yet.
       await holds(async () => (await sandbox.cleanupCompletedProcesses()) > 0)
       expect(await process.kill()).toBe(false)
-      expect(process.status).toBe('exited')
+      expect(process.status).toBe('failed')
     },
   )
 
@@ -69,7 +69,7 @@ describe('kill', () => {
       await process.waitForLog('up')
       expect(await process.kill()).toBe(true)
       expect(sleeps.filter(runs)).toEqual([])
-      const end = { state: 'killed', exitCode: null, signal: 'SIGTERM', reason: 'killed' }
+      const end = { status: 'killed', exitCode: null, signal: 'SIGTERM', reason: 'killed' }
       expect(process.toJSON()).toMatchObject(end)
       expect(await process.kill()).toBe(false)
     },
@@ -100,7 +100,7 @@ describe('kill', () => {
     expect((await given.getLogs()).stdout).toMatch(/^up\n(USR1\n)+$/)
     expect((await own.getLogs()).stdout).toMatch(/^up\n(INT\n)+$/)
     expect((await byId.getLogs()).stdout).toMatch(/^up\n(INT\n)+$/)
-    expect(given.toJSON()).toMatchObject({ state: 'killed', exitCode: 7, reason: 'killed' })
+    expect(given.toJSON()).toMatchObject({ status: 'killed', exitCode: 7, reason: 'killed' })
   })
 
   const trap = "trap 'echo caught; kill $! 2>/dev/null; exit 7' INT;"
@@ -123,7 +123,7 @@ describe('kill', () => {
           await untilRuns(nap)
           expect(await process.kill('SIGINT'), state).toBe(true)
           expect((await process.getLogs()).stdout, state).toMatch(/^(up\s+)?caught\s*$/)
-          const end = { state: 'killed', exitCode: 7, signal: null, reason: 'killed' }
+          const end = { status: 'killed', exitCode: 7, signal: null, reason: 'killed' }
           expect(process.toJSON(), state).toMatchObject(end)
         }
       }),

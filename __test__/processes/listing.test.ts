@@ -40,7 +40,7 @@ describe('autoCleanup', () => {
     expect(known.length).toBeLessThanOrEqual(1001)
     expect(known).toContain(kept)
     expect(known).not.toContain(first)
-    expect([first.status, await sandbox.getProcess(first.id)]).toEqual(['exited', null])
+    expect([first.status, await sandbox.getProcess(first.id)]).toEqual(['completed', null])
   })
 
   itInSandbox('keeps fewer when their logs are large', async ({ sandbox }) => {

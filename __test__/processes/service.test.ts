@@ -100,7 +100,7 @@ describe('a service that fails', () => {
         () => never.lastFailure ?? undefined,
         () => 'the failure is not known',
       )
-      expect([never.status, succeeds.status, killed.status]).toEqual(['exited', 'exited', 'killed'])
+      expect([never.status, succeeds.status, killed.status]).toEqual(['failed', 'completed', 'killed'])
       expect([never.restarts, succeeds.restarts, killed.restarts]).toEqual([0, 0, 0])
       expect(never.lastFailure).toMatchObject({ exitCode: 7, logTail: 'ready\n' })
       expect((await never.getHealth()).healthy).toBe(false)
@@ -111,7 +111,7 @@ describe('a service that fails', () => {
     const service = await sandbox.startService(FAILING, PAUSED)
     await untilState('starting', service)
     expect(await service.kill()).toBe(false)
-    expect([service.status, service.restarts]).toEqual(['exited', 0])
+    expect([service.status, service.restarts]).toEqual(['failed', 0])
   })
 
   itInSandbox(
@@ -137,7 +137,7 @@ describe('a service that fails', () => {
       await Promise.all([aborted.waitForExit(), orphaned.waitForExit()])
       controller.abort()
       await sandbox.deleteSession(session.id)
-      await untilState('exited', aborted, orphaned)
+      await untilState('failed', aborted, orphaned)
       expect([aborted.restarts, orphaned.restarts]).toEqual([0, 0])
     },
   )
@@ -166,7 +166,7 @@ describe('restart', () => {
     })
     await sandbox.exec('touch bad')
     expect(await rejectionOf(service.restart())).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY' })
-    expect([service.status, service.exitCode]).toEqual(['exited', 3])
+    expect([service.status, service.exitCode]).toEqual(['failed', 3])
     await sandbox.exec('rm bad')
     await service.restart()
     expect((await service.getHealth()).healthy).toBe(true)

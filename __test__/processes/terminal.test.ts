@@ -30,7 +30,7 @@ itInEveryMode("a terminal has the session's whole state and its own size", async
   )
   const process = await sandbox.startProcess('f; pwd; echo $E; ll; stty size; nope; exit 4', { pty })
   expect(await printed(process)).toBe('f 5 2 3\n/usr\ne\nl\n40 100\nbash: line 1: nope: command not found\n')
-  expect(process).toMatchObject({ state: 'exited', exitCode: 4, signal: null, reason: 'exit' })
+  expect(process).toMatchObject({ status: 'failed', exitCode: 4, signal: null, reason: 'exit' })
   expect((await sandbox.exec('echo $x; pwd')).stdout).toBe('5\n/usr\n')
 })
 
@@ -69,7 +69,7 @@ itInEveryMode('a kill ends everything in the terminal', async ({ sandbox }) => {
   await proc.untilRuns(inside)
   await proc.untilRuns(outside)
   expect(await process.kill()).toBe(true)
-  expect(process).toMatchObject({ state: 'killed', exitCode: null, signal: 'SIGTERM' })
+  expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGTERM' })
   expect(proc.runs(inside) || proc.runs(outside)).toBe(false)
 })
 

@@ -29,7 +29,7 @@ const rest = {
   truncated: null,
   truncatedAt: null,
   denials: [],
-  startedAt: '2026-01-02T03:04:05.678Z',
+  timestamp: '2026-01-02T03:04:05.678Z',
 }
 
 /** Random JSON of a member; undefined where it is absent. */
@@ -114,13 +114,13 @@ describe('a reply', () => {
 
   it('has null where the server knows nothing', () => {
     const state = { state: 'running', exitCode: null, alive: true } as const
-    const known = { signal: null, reason: null, endedAt: null, duration: null }
+    const known = { signal: null, reason: null, endTime: null, duration: null }
     expect(jobStatus.decode(state)).toStrictEqual({ ...state, ...known })
     expect(jobStatus.encode({ ...state, ...known }, toBase64)).toEqual(state)
     const process = endpoints.getProcess.reply.decode({ id: 'web' })
-    expect(process).toMatchObject({ id: 'web', endedAt: null, reason: null })
-    const [job] = simpleCalls.jobCalls.list.reply.decode({ jobs: [{ startedAt: '', status: state }] })
-    expect(job).toMatchObject({ startedAt: null, command: null })
+    expect(process).toMatchObject({ id: 'web', endTime: null, reason: null })
+    const [job] = simpleCalls.jobCalls.list.reply.decode({ jobs: [{ startTime: '', status: state }] })
+    expect(job).toMatchObject({ startTime: null, command: null })
   })
 
   it('has all output in one only if both streams have some, and does not compute it otherwise', () => {

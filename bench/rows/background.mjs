@@ -43,7 +43,7 @@ async function start(sandbox) {
   const { exitCode } = await process.wait()
   while (output === 0) await sleep(1)
   if (exitCode !== 0 || text !== 'hidden in /\n') throw new Error(`it printed ${JSON.stringify(text)}`)
-  await sandbox.forgetEndedProcesses()
+  await sandbox.cleanupCompletedProcesses()
   return { pid, output }
 }
 

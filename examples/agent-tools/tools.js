@@ -39,7 +39,7 @@ export function createTools(sandbox, logs) {
           healthCheck: { port, timeout: 10_000 },
           restart: 'on-failure',
         })
-        return `${name} listens on port ${port}, ${service.state}`
+        return `${name} listens on port ${port}, ${service.status}`
       },
     },
     server_log: {

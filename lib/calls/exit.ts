@@ -20,7 +20,7 @@ export interface ProcessExit {
   /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null if the process was lost and its state is 'crashed'. */
+  /** null if the process was lost and its status is 'error'. */
   reason: ExitReason | null
 }
 

@@ -72,7 +72,7 @@ export interface SessionProcessOptions {
    * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
    * a clean-up. Default: true.
    *
-   * {@link Sandbox.forgetEndedProcesses} cleans up.
+   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
@@ -179,15 +179,15 @@ export const processOptions = table<ProcessOptions>()({
 })
 
 /**
- * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
- * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
+ * The status of a process: 'starting' (services only), 'running', 'completed' (it exited with code 0), 'failed' (with another
+ * code), 'killed' (a signal ended it, or nacre did: `reason` says why), 'error' (it was lost because its supervisor died).
  */
-export type ProcessStatus = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
+export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 
-export const PROCESS_STATUSES = ['starting', 'running', 'exited', 'killed', 'crashed'] as const
+export const PROCESS_STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
 
 export const processStatus: Field<ProcessStatus> = {
-  schema: { name: 'ProcessState', type: 'string', enum: PROCESS_STATUSES },
+  schema: { name: 'ProcessStatus', type: 'string', enum: PROCESS_STATUSES },
 }
 
 /** Options of {@link Process.kill}. */
@@ -224,7 +224,7 @@ export interface ProcessInfo {
   /** The command. An argument list is quoted as for a shell. */
   readonly command: string
   readonly sessionId: string
-  /** The current state. */
+  /** The current status. */
   readonly status: ProcessStatus
   readonly startTime: Date
   /** null while it runs. */
@@ -242,7 +242,7 @@ export interface ProcessInfo {
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its state is 'crashed'. */
+  /** null while the process runs, and if it was lost and its status is 'error'. */
   readonly reason: ExitReason | null
   /** What has killed it; null while it runs, and if nothing did. */
   readonly killedBy: KilledBy | null

@@ -3,7 +3,6 @@
 import type { Encoding, Output, SignalName } from '../base/types.js'
 import {
   boolean,
-  date,
   decodeOutput,
   list,
   number,
@@ -41,7 +40,7 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   /** Milliseconds that the command ran, by a monotonic clock. */
   duration: number
   /** When it started. */
-  timestamp: Date
+  timestamp: string
   timedOut: boolean
   cancelled: boolean
   /** What has killed the command; null if nothing did. */
@@ -93,7 +92,7 @@ export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
     sessionId: text,
     cwd: text,
     duration: number,
-    timestamp: date,
+    timestamp: text,
     timedOut: boolean,
     cancelled: boolean,
     killedBy: unlessNull(killedBy),

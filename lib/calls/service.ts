@@ -105,7 +105,7 @@ export const serviceHealth = reply<ServiceHealth>({
 
 /**
  * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
- * permanently. `state` is 'starting' until the process is ready, and before a restart.
+ * permanently. `status` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number

@@ -62,7 +62,7 @@ export const historyOptions = table<HistoryOptions>()({ limit: { ...count(1, 100
 export interface HistoryEntry {
   /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
   command: string
-  timestamp: Date
+  timestamp: string
   /** Milliseconds, by a monotonic clock. */
   duration: number
   /** null if a signal ended the command, or it became a process because of `detachAfter`. */
@@ -76,7 +76,7 @@ export interface HistoryEntry {
 export const historyEntry = reply<HistoryEntry>(
   {
     command: text,
-    timestamp: date,
+    timestamp: text,
     duration: number,
     exitCode: orNull(number),
     signal: orNull(signalName),
@@ -93,7 +93,7 @@ export interface RunningCommand {
   /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
   command: string
   /** null while it waits. */
-  timestamp: Date | null
+  timestamp: string | null
   /** The pid of the shell that runs it; null while it waits. */
   pid: number | null
   /** Bytes of output so far, including those beyond `maxBuffer`. */
@@ -109,7 +109,7 @@ export const runningCommand = reply<RunningCommand>(
   {
     id: text,
     command: text,
-    timestamp: orNull(date),
+    timestamp: orNull(text),
     pid: orNull(number),
     stdoutBytes: number,
     stderrBytes: number,

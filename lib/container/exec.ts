@@ -40,7 +40,7 @@ function rawResult(command: string, result: ExecResult): RawExecResult {
     exitCode: result.exitCode ?? 137,
     command,
     duration: Math.max(result.duration, SHORTEST_MS),
-    timestamp: result.timestamp.toISOString(),
+    timestamp: result.timestamp,
   }
 }
 

@@ -54,21 +54,21 @@ function readSignal(signal: unknown): number | undefined {
   return signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
 }
 
-const state = oneOf(PROCESS_STATUSES, `must be one of ${PROCESS_STATUSES.join(', ')}, or a list of them`)
+const status = oneOf(PROCESS_STATUSES, `must be one of ${PROCESS_STATUSES.join(', ')}, or a list of them`)
 
 /** Which processes to list. */
 export interface ProcessFilter {
-  state?: Set<ProcessStatus>
+  status?: Set<ProcessStatus>
   sessionId?: string
 }
 
 /** Checks the filter of `listProcesses`. Throws OptionError. */
 export function planFilter(filter: unknown): ProcessFilter {
-  return readOptions({ state: states, sessionId: identifier }, filter, 'listProcesses')
+  return readOptions({ status: statuses, sessionId: identifier }, filter, 'listProcesses')
 }
 
-/** One state or a list of them. */
-function states(value: unknown, name: string): Set<ProcessStatus> {
+/** One status or a list of them. */
+function statuses(value: unknown, name: string): Set<ProcessStatus> {
   const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
-  return new Set(list.map((item) => state.read(item, name)))
+  return new Set(list.map((item) => status.read(item, name)))
 }

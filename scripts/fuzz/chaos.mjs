@@ -695,7 +695,7 @@ class World {
         handle.resize(100, 30),
         model.kind === 'terminal' ? check() : () => undefined,
       )
-    if (kind === 'status') return this.call(`status ${id}`, handle.refresh(), check())
+    if (kind === 'status') return this.call(`status ${id}`, handle.getStatus(), check())
     if (kind === 'waitForLog')
       return this.after(
         abort,
@@ -736,13 +736,13 @@ class World {
       listProcesses: 2,
       getProcess: 2,
       listSessions: 2,
-      forgetEndedProcesses: 3,
+      cleanupCompletedProcesses: 3,
       killAllProcesses: 1,
       history: 1,
       killProcess: 1,
     })
     const some = random.pick(this.processes)
-    if (kind === 'forgetEndedProcesses') this.cleaned = true
+    if (kind === 'cleanupCompletedProcesses') this.cleaned = true
     if (kind === 'killAllProcesses') for (const model of this.processes) model.killed = true
     if (kind === 'killProcess' && some) some.killed = true
     const calls = {

@@ -130,9 +130,9 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     return service
   }
 
-  async listProcesses({ state, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
-    if (state?.size === 0) return []
-    const query = { state: state && [...state].join(','), sessionId }
+  async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
+    if (status?.size === 0) return []
+    const query = { status: status && [...status].join(','), sessionId }
     const processes = await this.#connection.call(endpoints.listProcesses, { query })
     return processes.map((info) => new HttpProcess(this.#connection, info))
   }

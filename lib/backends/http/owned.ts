@@ -73,7 +73,7 @@ export class Owned {
   /** The processes that this client has started and that still run. */
   async runningProcesses(): Promise<NamedProcess[]> {
     if (this.#processes.size === 0) return []
-    const query = { state: 'starting,running' }
+    const query = { status: 'starting,running' }
     const processes = await this.#connection.call(listProcesses, { query })
     return processes.filter(({ id, instance }) => this.#processes.get(id) === instance)
   }

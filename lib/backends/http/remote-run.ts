@@ -261,7 +261,7 @@ export class RemoteRun implements StreamRun {
     const result: Result = {
       ...{ success: false, exitCode: null, signal: null, stdout: none, stderr: none, all: none },
       ...{ command: shown, sessionId, cwd: values.cwd ?? '', duration: 0 },
-      ...{ timestamp: new Date(), timedOut: false, cancelled: true },
+      ...{ timestamp: new Date().toISOString(), timedOut: false, cancelled: true },
       killedBy: { by: 'caller', reason: this.#killReason ?? null },
       ...{ truncated: null, truncatedAt: null, sessionRestarted: false, denials: [] },
     }

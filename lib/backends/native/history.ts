@@ -61,7 +61,7 @@ function entryOf(command: string, native: NativeResult): HistoryEntry {
       command.length > LONGEST_COMMAND
         ? Buffer.from(`${command.slice(0, LONGEST_COMMAND)}...`, 'utf16le').toString('utf16le')
         : command,
-    timestamp: new Date(native.startedAt),
+    timestamp: new Date(native.startedAt).toISOString(),
     duration: native.duration,
     exitCode: native.exitCode ?? null,
     signal: native.signal === undefined ? null : signalName(native.signal),

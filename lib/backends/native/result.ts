@@ -137,7 +137,7 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     sessionId: plan.request.sessionId,
     cwd: native.cwd,
     duration: native.duration,
-    timestamp: new Date(native.startedAt || Date.now()),
+    timestamp: new Date(native.startedAt || Date.now()).toISOString(),
     timedOut,
     cancelled,
     killedBy: killedByOf(native.killedBy),

@@ -16,8 +16,8 @@ interface Row {
   session: string
   /** 'command' for one of a session. */
   kind: 'command' | 'process' | 'terminal'
-  state: string
-  startedAt: Date | null
+  status: string
+  startTime: Date | null
   heldBy: string | null
   command: string
 }
@@ -30,7 +30,7 @@ export function addPs(program: Command): void {
     .action(async (options: Options) => {
       const rows = await useServer(options, (client) => rowsOf(client, options.all ?? false))
       if (options.json) return printJson(rows)
-      await printTable(['ID', 'SESSION', 'KIND', 'STATE', 'TIME', 'COMMAND'], rows.map(cellsOf))
+      await printTable(['ID', 'SESSION', 'KIND', 'STATUS', 'TIME', 'COMMAND'], rows.map(cellsOf))
     })
   withExamples(ps, [
     ['nacre ps', 'lists what runs'],
@@ -47,8 +47,8 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
           id: command.id,
           session: session.id,
           kind: 'command',
-          state: command.timestamp === null ? 'waits' : 'running',
-          startedAt: command.timestamp,
+          status: command.timestamp === null ? 'waits' : 'running',
+          startTime: command.timestamp === null ? null : new Date(command.timestamp),
           heldBy: command.heldBy,
           command: command.command,
         }),
@@ -62,8 +62,8 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
             id,
             session: sessionId,
             kind: terminal === null ? 'process' : 'terminal',
-            state: status,
-            startedAt: startTime,
+            status,
+            startTime,
             heldBy,
             command,
           },
@@ -73,8 +73,8 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
   return [...running.flat(), ...listed]
 }
 
-function cellsOf({ id, session, kind, state, startedAt, heldBy, command }: Row): string[] {
-  const time = startedAt === null ? '-' : timeText(Date.now() - startedAt.getTime())
-  const held = heldBy === null ? state : `${state}, held by ${printable(heldBy)}`
+function cellsOf({ id, session, kind, status, startTime, heldBy, command }: Row): string[] {
+  const time = startTime === null ? '-' : timeText(Date.now() - startTime.getTime())
+  const held = heldBy === null ? status : `${status}, held by ${printable(heldBy)}`
   return [printable(id), printable(session), kind, held, time, short(command)]
 }

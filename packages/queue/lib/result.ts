@@ -6,9 +6,9 @@ import type { AttemptRef } from './keys.js'
 import type { QueueResult } from './public.js'
 
 /** A result as JSON, which is BullMQ's `returnvalue`. */
-export type StoredResult = Omit<QueueResult, 'startedAt' | 'endedAt'> & {
-  startedAt: string | null
-  endedAt: string | null
+export type StoredResult = Omit<QueueResult, 'startTime' | 'endTime'> & {
+  startTime: string | null
+  endTime: string | null
 }
 
 /** What every result of an attempt says. */
@@ -25,15 +25,15 @@ export function endedResult(
   { bytes, check }: { bytes: number; check: boolean },
 ): StoredResult {
   const { exitCode, signal, reason, endTime, duration, outputLost } = status
-  const startedAt = endTime === null || duration === null ? null : new Date(endTime.getTime() - duration)
+  const startTime = endTime === null || duration === null ? null : new Date(endTime.getTime() - duration)
   return {
     ...head(place),
     exitCode,
     signal,
     reason,
     error: failureOf(status, check),
-    startedAt: startedAt?.toISOString() ?? null,
-    endedAt: endTime?.toISOString() ?? null,
+    startTime: startTime?.toISOString() ?? null,
+    endTime: endTime?.toISOString() ?? null,
     duration,
     bytes,
     ...(outputLost && { outputLost }),
@@ -47,12 +47,12 @@ export function failedResult(
   error: string,
   code: string | null,
 ): StoredResult {
-  return { ...head(place), reason, error, code, endedAt: new Date().toISOString() }
+  return { ...head(place), reason, error, code, endTime: new Date().toISOString() }
 }
 
 function head({ attempt, host, jobId }: Place): StoredResult {
   const none = { exitCode: null, signal: null, reason: null, error: null, code: null, duration: null }
-  return { ...none, host, attempt, jobId, startedAt: null, endedAt: null, bytes: 0 }
+  return { ...none, host, attempt, jobId, startTime: null, endTime: null, bytes: 0 }
 }
 
 /** Why an attempt counts as failed; null when it does not. A cancelled command may still end with code 0. */
@@ -78,8 +78,8 @@ export function mayRetry({ reason, code }: StoredResult, onHostLost: 'fail' | 'r
 export function publicResult(stored: unknown): QueueResult | null {
   if (typeof stored !== 'object' || stored === null || !('attempt' in stored) || !('reason' in stored))
     return null
-  const { startedAt, endedAt, ...rest } = stored as StoredResult
-  return { ...rest, startTime: dateOf(startedAt), endTime: dateOf(endedAt) }
+  const { startTime, endTime, ...rest } = stored as StoredResult
+  return { ...rest, startTime: dateOf(startTime), endTime: dateOf(endTime) }
 }
 
 function dateOf(text: string | null | undefined): Date | null {

@@ -8,7 +8,7 @@
 import { engineError, isCode } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
 import type { NativeKilledBy, NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
-import type { KilledBy, ProcessExit, ProcessInfo } from '../../../calls/index.js'
+import type { KilledBy, ProcessExit, ProcessInfo, ProcessStatus } from '../../../calls/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
 import type { HoldBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
@@ -132,11 +132,11 @@ export function isOver({ state }: NativeProcess): boolean {
 
 /** The public form of a process with this input. */
 export function infoOf(native: NativeProcess, { owner: heldBy, handedBack }: Holdable): ProcessInfo {
-  const { processId, pid, command, sessionId, state } = native
+  const { processId, pid, command, sessionId } = native
   const { exitCode, signal, reason } = exitOf(native)
   const dateOf = (time: number | undefined) => (time === undefined ? null : new Date(time))
   return {
-    ...{ id: processId, pid, command, sessionId, status: state },
+    ...{ id: processId, pid, command, sessionId, status: statusOf(native) },
     startTime: new Date(native.startedAt),
     endTime: dateOf(native.endedAt),
     lastOutputAt: dateOf(native.lastOutputAt),
@@ -147,6 +147,14 @@ export function infoOf(native: NativeProcess, { owner: heldBy, handedBack }: Hol
     ...{ exitCode, signal, reason },
     killedBy: killedByOf(native.killedBy),
   }
+}
+
+/** The public status: only an end of its own accord is completed or failed. */
+function statusOf({ state, reason, exitCode }: NativeProcess): ProcessStatus {
+  if (state === 'running') return 'running'
+  if (state === 'crashed') return 'error'
+  if (reason !== 'exit') return 'killed'
+  return exitCode === 0 ? 'completed' : 'failed'
 }
 
 /** The public form of what has killed a command or a process. */

@@ -88,12 +88,12 @@ export class Processes {
     return this.#settle<LocalService>(ready, Promise.race([launch, ready]))
   }
 
-  list({ state, sessionId }: ProcessFilter): ProcessBackend[] {
+  list({ status, sessionId }: ProcessFilter): ProcessBackend[] {
     const all = this.#engine.ask((native) => native.processes()) ?? []
     const shown = all.flatMap(({ processId }) => this.#known.get(processId) ?? [])
     return shown.filter(
       ({ info }) =>
-        (state === undefined || state.has(info.status)) &&
+        (status === undefined || status.has(info.status)) &&
         (sessionId === undefined || info.sessionId === sessionId),
     )
   }

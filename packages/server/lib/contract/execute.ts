@@ -108,7 +108,7 @@ export function addExecute(define: Define, server: ServerContext): void {
         const begun = clock.performance.now()
         const translate = (event: LogEvent<Encoding>) =>
           event.type === 'exit'
-            ? [complete(event, { command, duration: clock.performance.now() - begun, timestamp: startTime })]
+            ? [complete(event, { command, duration: clock.performance.now() - begun, timestamp: startTime.toISOString() })]
             : [outputEvent(event)]
         return events(process.output(plans.planLogStream({ signal }, 'output')), translate, [{ data: first }])
       }
@@ -134,7 +134,7 @@ function executed(result: ExecResult): Executed {
     stderr,
     command,
     duration,
-    timestamp: timestamp.toISOString(),
+    timestamp,
     sessionId,
   }
 }
@@ -163,7 +163,7 @@ function outputEvent({ type, data, time }: LogEvent<Encoding> & { data: unknown 
 /** The events had the output. */
 function complete(
   end: { exitCode: number | null; signal: string | null },
-  { command, duration, timestamp }: Pick<ExecResult, 'command' | 'duration' | 'startedAt'>,
+  { command, duration, timestamp }: { command: string; duration: number; timestamp: string },
 ): ServerEvent {
   const exitCode = exitCodeOf(end)
   const success = exitCode === 0
@@ -180,7 +180,7 @@ function lostEvents(body: ExecuteBody, time: Date): ServerEvent[] {
   const { command, stderr } = lost(body)
   return [
     { data: { type: 'stderr', data: stderr, timestamp: time } },
-    complete({ exitCode: 1, signal: null }, { command, duration: 0, timestamp: time }),
+    complete({ exitCode: 1, signal: null }, { command, duration: 0, timestamp: time.toISOString() }),
   ]
 }
 

@@ -73,18 +73,10 @@ export function showProcess({ info }: backends.ProcessBackend): ContainerProcess
   }
 }
 
-function statusOf({ status, exitCode, reason }: ProcessInfo): ContainerStatus {
-  switch (status) {
-    case 'starting':
-    case 'running':
-      return 'running'
-    case 'killed':
-      return 'killed'
-    case 'exited':
-      return reason === 'exit' && exitCode === 0 ? 'completed' : 'failed'
-    case 'crashed':
-      return 'error'
-  }
+/** Clients of containers know 'killed' for kills by their call alone, and no start that is not over. */
+function statusOf({ status, reason }: ProcessInfo): ContainerStatus {
+  if (status === 'starting') return 'running'
+  return status === 'killed' && reason !== 'killed' ? 'failed' : status
 }
 
 /** Rejects with PROCESS_NOT_FOUND. */
