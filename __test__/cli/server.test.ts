@@ -43,7 +43,7 @@ describe('nacre ps', () => {
       await using _hold = await terminal.hold('someone')
       await (await sandbox.startProcess('true', { processId: 'over' })).waitForExit()
       const lines = (await cli.nacre('ps', ...server)).stdout.split('\n')
-      expect(lines[0]).toMatch(/^ID +SESSION +KIND +STATE +TIME +COMMAND$/)
+      expect(lines[0]).toMatch(/^ID +SESSION +KIND +STATUS +TIME +COMMAND$/)
       expect(lines[1]).toMatch(/^\d+ +default +command +running +\d+s +: x{58}…$/)
       expect(lines[2]).toMatch(/^plain +default +process +running +\d+s +until /)
       expect(lines[3]).toMatch(/^shell +default +terminal +running, held by someone +\d+s +cat$/)
@@ -117,7 +117,7 @@ describe('nacre attach', () => {
       await shell.waitForInput()
       const terminal = await startInTerminal(sandbox, `attach ${server.join(' ')} shell`)
       await until(
-        async () => ((await shell.getStatus()).terminal?.cols === 100 ? true : undefined),
+        async () => ((await shell.getStatus()) && shell.terminal?.cols === 100) || undefined,
         () => 'not resized',
       )
       await terminal.write('hello\r')
@@ -138,7 +138,8 @@ describe('nacre attach', () => {
       })
       const terminal = await startInTerminal(sandbox, `attach --read-only ${server.join(' ')} shell`)
       await terminal.waitForLog('before')
-      expect((await shell.getStatus()).terminal).toMatchObject({ cols: 50, rows: 10 })
+      await shell.getStatus()
+      expect(shell.terminal).toMatchObject({ cols: 50, rows: 10 })
       await shell.write('mine\n')
       await terminal.waitForLog('got mine')
       expect(await terminal.waitForExit()).toMatchObject({ exitCode: 5 })

@@ -27,6 +27,8 @@ export interface Way {
   base?: object | undefined
   /** What messages say before the name of an option. Such a call has an option with the options. */
   prefix?: string
+  /** A number instead of the options is the timeout. */
+  takesTimeout?: true
 }
 
 function way(owner: string, run: (options: Any) => unknown, base?: object): Way {
@@ -98,13 +100,13 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
       way('kill', (o) => process.kill(undefined, o)),
       way('killProcess', (o) => sandbox.killProcess('x', undefined, o)),
     ],
-    'wait and waitForInput': [
-      way('wait', (o) => process.waitForExit(o)),
+    'waitForExit and waitForInput': [
+      { ...way('waitForExit', (o) => process.waitForExit(o)), takesTimeout: true },
       way('waitForInput', (o) => process.waitForInput(o)),
       way('waitForInput', (o) => stream.waitForInput(o)),
     ],
     waitFor: [way('waitFor', (o) => process.waitFor(o)), way('waitFor', (o) => stream.waitFor(o))],
-    waitForLog: [way('waitForLog', (o) => process.waitForLog('x', o))],
+    waitForLog: [{ ...way('waitForLog', (o) => process.waitForLog('x', o)), takesTimeout: true }],
     'a health check by port': [
       within('healthCheck', (check) => sandbox.startService(command, { healthCheck: check }), healthCheck),
     ],
@@ -225,9 +227,9 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
   const pattern = new Cases()
     .refuses(' must be a RegExp or a non-empty string, not ', '', 5, null, ['x'])
     .refuses(' must not contain a newline: lines are tested one by one', 'a\nb')
-  const state = new Cases()
+  const status = new Cases()
     .refuses(
-      /^ must be one of starting, running, exited, killed, crashed, or a list of them, not "ended"$/,
+      /^ must be one of starting, running, completed, failed, killed, error, or a list of them, not "ended"$/,
       'ended',
     )
     .refuses(/, or a list of them, not 5$/, 5, ['running', 5])
@@ -299,7 +301,7 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
     ['to', noPath, (v) => files.rename('a', v), (v) => files.copy('a', v)],
     ['pattern', pattern, (v) => process.waitForLog(v)],
     ['healthCheck.log', pattern, (v) => sandbox.startService('true', { healthCheck: { log: v } })],
-    ['state', state, (v) => sandbox.listProcesses({ status: v })],
+    ['status', status, (v) => sandbox.listProcesses({ status: v })],
     ['sessionId', id, (v) => sandbox.listProcesses({ sessionId: v })],
   ]
 }

@@ -59,7 +59,7 @@ const program = `
         say(name + ' exec' + kind, (await one.exec(${JSON.stringify(COMMAND)}, options)).stdout)
         say(name + ' stream' + kind, (await one.execStream(${JSON.stringify(COMMAND)}, options).result).stdout)
         const started = await one.startProcess(${JSON.stringify(COMMAND)}, options)
-        await started.wait()
+        await started.waitForExit()
         say(name + ' process' + kind, (await started.getLogs()).stdout)
       }
       const job = await one.jobs.start({ command: ${JSON.stringify(COMMAND)} })
@@ -76,7 +76,7 @@ const program = `
       say(route, await http('POST', route, { command: ${JSON.stringify(COMMAND)} }))
     say('/v1/exec/stream', await http('POST', '/v1/exec/stream', { command: ${JSON.stringify(COMMAND)} }))
     const process1 = JSON.parse(await http('POST', '/v1/processes', { command: ${JSON.stringify(COMMAND)} }))
-    await http('POST', '/v1/processes/' + process1.id + '/wait', {})
+    await http('POST', '/v1/processes/' + process1.id + '/wait-for-exit', {})
     say('/v1/processes', await http('GET', '/v1/processes/' + process1.id + '/logs'))
     // The fallback to the home directory.
     const there = await http('POST', '/api/session/create', { id: 'lost', cwd: '/proc/nonexistent' })
