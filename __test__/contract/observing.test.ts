@@ -38,14 +38,8 @@ describe('session.running', () => {
         ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null, heldBy: null },
       },
     ])
-<<<<<<< HEAD
-    const start = Date.parse(timestamp ?? '')
-    expect(start).toBeGreaterThanOrEqual(before)
-    expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(start)
-=======
     expect(Date.parse(timestamp ?? '')).toBeGreaterThanOrEqual(before)
     expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(Date.parse(timestamp ?? ''))
->>>>>>> work
     expect(commands[0]?.id).not.toBe(commands[1]?.id)
     await sandbox.exec('touch go')
     expect((await second.result).stdout).toBe("it's $HOME\n")
