@@ -621,7 +621,7 @@ export interface SandboxStats extends SessionStats {
   sessions: number
 }
 
-/** Options of {@link Process.wait}. */
+/** Options of {@link Process.waitForExit}. */
 export interface WaitOptions {
   /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
   timeout?: number
@@ -824,8 +824,8 @@ export interface ProcessInfo {
   /** The current status. */
   readonly status: ProcessStatus
   readonly startTime: Date
-  /** null while it runs. */
-  readonly endTime: Date | null
+  /** Absent while it runs. */
+  readonly endTime?: Date
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
@@ -856,10 +856,10 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
-  waitForExit(options?: WaitOptions): Promise<ProcessExit>
-  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
-  getStatus(): Promise<ProcessInfo>
+  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  waitForExit(options?: WaitOptions | number): Promise<ProcessExit>
+  /** Looks again. Over HTTP, this also brings all properties up to date; in this process they always are. */
+  getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -885,9 +885,10 @@ export interface Process extends ProcessInfo {
    * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
    * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
    *
-   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
+   * A number instead of the options is the `timeout`. Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both
+   * with `logTail`, or with AbortError.
    */
-  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
+  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions | number): Promise<LogMatch>
   /**
    * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
    * other processes that listen on the port.

@@ -11,7 +11,7 @@ import { flag } from '../schema/values.js'
 import { type ProcessExit, type ProcessWaiting, processExit, processWaiting } from './exit.js'
 import { type LogLine, logLine, regularExpression } from './logs.js'
 
-/** Options of {@link Process.wait}. */
+/** Options of {@link Process.waitForExit}. */
 export interface WaitOptions {
   /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
   timeout?: number
