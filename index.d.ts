@@ -133,6 +133,7 @@ export type SandboxErrorCode =
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
+  | 'PROCESS_WAIT_TIMEOUT'
   | 'PROJECT_TOO_WIDE'
   | 'REQUEST_REFUSED'
   | 'ROLLED_BACK'
@@ -153,6 +154,26 @@ export type SandboxErrorCode =
   | 'WORKSPACE_LOST'
   | 'WORKSPACE_NOT_ENABLED'
   | 'WORKSPACE_UNSUPPORTED'
+/**
+ * What a program can do about an error, whatever its code. `option`: an argument must change. `not-found`: nothing has this
+ * name. `conflict`: something is in the way, and may be gone later. `denied`: it is forbidden. `unsupported`: this machine or
+ * sandbox cannot do it. `unavailable`: what the call needs is missing, or does not answer. `limit`: it is too large.
+ * `timeout`: it took too long. `aborted`: the caller aborted it. `failed`: the program failed, and its output says why.
+ * `ended`: what the call used has ended. `internal`: nacre failed.
+ */
+export type ErrorKind =
+  | 'aborted'
+  | 'conflict'
+  | 'denied'
+  | 'ended'
+  | 'failed'
+  | 'internal'
+  | 'limit'
+  | 'not-found'
+  | 'option'
+  | 'timeout'
+  | 'unavailable'
+  | 'unsupported'
 /** Codes of {@link OptionError}. */
 export type OptionErrorCode =
   | 'INVALID_COMMAND'
@@ -621,9 +642,12 @@ export interface SandboxStats extends SessionStats {
   sessions: number
 }
 
-/** Options of {@link Process.wait}. */
+/** Options of {@link Process.waitForExit} and the other waits for a process. */
 export interface WaitOptions {
-  /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
+  /**
+   * Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT, that for the end with PROCESS_WAIT_TIMEOUT; 0 to 2147483647,
+   * 0 = none. Default: 0.
+   */
   timeout?: number
   /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal
@@ -856,7 +880,7 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  /** Waits until the process ends. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
   waitForExit(options?: WaitOptions): Promise<ProcessExit>
   /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
   getStatus(): Promise<ProcessInfo>
@@ -1059,6 +1083,8 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
     },
   )
   readonly code: SandboxErrorCode
+  /** What kind of failure it is: fewer words than codes, to decide what to do. */
+  readonly kind: ErrorKind
   /**
    * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
    */
@@ -1091,6 +1117,7 @@ export declare class OptionError extends TypeError {
   )
   readonly name: 'OptionError'
   readonly code: OptionErrorCode
+  readonly kind: 'option'
 }
 /**
  * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
@@ -1100,6 +1127,7 @@ export declare class AddonError extends Error {
   constructor(code: AddonErrorCode, message: string, cause?: unknown)
   readonly name: 'AddonError'
   readonly code: AddonErrorCode
+  readonly kind: 'unavailable'
 }
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
 export declare class AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
@@ -1109,6 +1137,7 @@ export declare class AbortError<E extends Encoding = 'utf8', L extends boolean =
   constructor(reason: unknown, result?: ExecResult<E, L>)
   readonly name: 'AbortError'
   readonly code: 'ABORT_ERR'
+  readonly kind: 'aborted'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   readonly shortMessage: string
   /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */

@@ -279,7 +279,7 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  /** Waits until the process ends. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
   waitForExit(options?: WaitOptions): Promise<ProcessExit>
   /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
   getStatus(): Promise<ProcessInfo>
