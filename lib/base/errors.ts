@@ -42,7 +42,6 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   OUTPUT_LIMIT: ['limit', 422, 'the command printed more than its outputLimit'],
   PERMISSION_DENIED: ['denied', 403, 'the system denies access'],
   PORT_CLOSED: ['unavailable', 502, 'no program of the session takes connections on this port'],
-  PORT_UNSUPPORTED: ['unsupported', 501, 'this client cannot open connections to the ports of the sandbox'],
   PROCESS_ALREADY_EXISTS: ['conflict', 409, 'a process with this id already exists'],
   PROCESS_EXITED_BEFORE_READY: ['failed', 500, 'the process ended before it was ready'],
   PROCESS_NOT_FOUND: ['not-found', 404, 'no process has this id'],

@@ -149,7 +149,12 @@ function describe(error: unknown, dialect: Dialect): Description {
   }
   if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
     return dialect === 'v1' ? own(error) : container(error)
-  return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: dialect === 'v1' ? { kind: 'internal' } : {} }
+  return {
+    code: 'INTERNAL_ERROR',
+    message: 'an internal error',
+    status: 500,
+    context: dialect === 'v1' ? { kind: 'internal' } : {},
+  }
 }
 
 type SandboxFailure = OptionError | SandboxError | AbortError

@@ -5,6 +5,7 @@
  * A command in a terminal is a process from the beginning.
  */
 import type {
+  AnySession,
   ExecResult,
   ExecStream,
   HandBack,
@@ -14,7 +15,6 @@ import type {
   LogLinesOptions,
   Process,
   ProcessWaiting,
-  Session,
   Signal,
 } from 'nacre'
 import { clock, inTime, isCode, refusalCode } from 'nacre/internal'
@@ -53,7 +53,7 @@ export interface RunPlan {
 
 /** A session with the name that replies have. */
 export interface NamedSession {
-  session: Session
+  session: AnySession
   name: string
 }
 
@@ -356,7 +356,9 @@ export class Run {
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {
-    const { exitCode, signal, reason } = await process.waitForExit().finally(() => clock.clearTimeout(this.#timer))
+    const { exitCode, signal, reason } = await process
+      .waitForExit()
+      .finally(() => clock.clearTimeout(this.#timer))
     // nacre forgets the process after a while.
     await this.#read()
     return this.#finish({

@@ -1,5 +1,5 @@
 /** Services: servers that `service` starts and waits for. */
-import type { AnySandbox, Service as EngineService, LogLine, Session } from 'nacre'
+import type { AnySandbox, AnySession, Service as EngineService, LogLine } from 'nacre'
 import { clock, isCode } from 'nacre/internal'
 import { KILLS, LOG_LIMIT } from './run.js'
 import { ToolError } from './schema.js'
@@ -32,7 +32,7 @@ export class Service {
   #isKilled = false
   failure: unknown
 
-  constructor(name: string, plan: ServicePlan, sandbox: AnySandbox, { id }: Session) {
+  constructor(name: string, plan: ServicePlan, sandbox: AnySandbox, { id }: AnySession) {
     this.name = name
     this.plan = plan
     this.ready = this.#start(sandbox, id).then(() => {
@@ -45,7 +45,9 @@ export class Service {
 
   get isOver(): boolean {
     if (this.failure !== undefined || this.#isKilled) return true
-    return this.#service !== undefined && this.#service.endTime !== null && this.#service.status !== 'starting'
+    return (
+      this.#service !== undefined && this.#service.endTime !== null && this.#service.status !== 'starting'
+    )
   }
 
   get process(): EngineService | undefined {
