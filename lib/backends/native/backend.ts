@@ -13,6 +13,7 @@ import type {
   Question,
   RunningCommand,
   Sandbox,
+  SandboxForwardOptions,
   SandboxStats,
   SessionStats,
 } from '../../calls/index.js'
@@ -288,6 +289,7 @@ export class NativeBackend implements Backend {
     return listPorts(this.#engine, sessionId)
   }
 
+  /** Connects to a port of a session, or of the first that listens on it. */
   async connectPort(sessionId: string | undefined, port: number): Promise<Duplex> {
     const connection = await connect(this.#engine, sessionId, port)
     if (this.#engine.isDestroyed) {
@@ -299,9 +301,14 @@ export class NativeBackend implements Backend {
     return connection
   }
 
-  async listen(sessionId: string, port: number, local: number): Promise<Forwarding> {
-    this.#requireSession(sessionId)
-    return this.#forwards.listen(sessionId, port, local)
+  /** Listens on a port of this machine that leads to one of a session, until that ends, or of the sandbox. */
+  async forward(port: number, { local, sessionId }: SandboxForwardOptions): Promise<Forwarding> {
+    if (sessionId !== undefined) this.#requireSession(sessionId)
+    const { network = 'open' } = this.#plan.config.isolation ?? {}
+    // Otherwise, the listener could take the port of a program that has not begun to listen.
+    const isApart = network !== 'open' && (await this.capabilities()).isolation.network === 'namespace'
+    if (this.#engine.isDestroyed) throw engineError('SANDBOX_DESTROYED', undefined)
+    return this.#forwards.forward(sessionId, port, { local, isApart })
   }
 
   async killCommand(plan: CommandKill & { sessionId: string; commandId: string }): Promise<boolean> {
