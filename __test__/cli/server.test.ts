@@ -43,7 +43,7 @@ describe('nacre ps', () => {
       await using _hold = await terminal.hold('someone')
       await (await sandbox.startProcess('true', { processId: 'over' })).waitForExit()
       const lines = (await cli.nacre('ps', ...server)).stdout.split('\n')
-      expect(lines[0]).toMatch(/^ID +SESSION +KIND +STATE +TIME +COMMAND$/)
+      expect(lines[0]).toMatch(/^ID +SESSION +KIND +STATUS +TIME +COMMAND$/)
       expect(lines[1]).toMatch(/^\d+ +default +command +running +\d+s +: x{58}…$/)
       expect(lines[2]).toMatch(/^plain +default +process +running +\d+s +until /)
       expect(lines[3]).toMatch(/^shell +default +terminal +running, held by someone +\d+s +cat$/)

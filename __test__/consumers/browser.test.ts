@@ -55,7 +55,7 @@ beforeAll(async () => {
     await terminal.resize(100, 30)
     await terminal.write('typed\\r')
     await terminal.waitForLog('<typed>')
-    const { exitCode } = await terminal.wait()
+    const { exitCode } = await terminal.waitForExit()
     await client.destroy()
     globalThis.answer = [
       ...[stdout, ...lines, failed instanceof SandboxError, failed.code, wrong instanceof OptionError],

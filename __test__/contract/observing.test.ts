@@ -38,8 +38,8 @@ describe('session.running', () => {
         ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null, heldBy: null },
       },
     ])
-    expect(Number(timestamp)).toBeGreaterThanOrEqual(before)
-    expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(Number(timestamp))
+    expect(Date.parse(timestamp ?? '')).toBeGreaterThanOrEqual(before)
+    expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(Date.parse(timestamp ?? ''))
     expect(commands[0]?.id).not.toBe(commands[1]?.id)
     await sandbox.exec('touch go')
     expect((await second.result).stdout).toBe("it's $HOME\n")

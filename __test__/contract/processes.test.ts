@@ -40,13 +40,13 @@ describe('processes', () => {
     expect(process.endTime?.getTime()).toBeGreaterThanOrEqual(process.startTime.getTime())
     expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
     expect(await process.waitForExit({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
-    for (const [command, end] of [
-      ['exit 0', { exitCode: 0, signal: null, reason: 'exit' }],
-      ['kill -SEGV $BASHPID', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
+    for (const [command, status, end] of [
+      ['exit 0', 'completed', { exitCode: 0, signal: null, reason: 'exit' }],
+      ['kill -SEGV $BASHPID', 'killed', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
     ] as const) {
       const ended = await sandbox.startProcess(command)
       expect(await ended.waitForExit()).toEqual(end)
-      expect(ended.toJSON()).toMatchObject({ state: 'exited', ...end })
+      expect(ended.toJSON()).toMatchObject({ status, ...end })
     }
     await sandbox.exec('export A=a B=b')
     const options = { cwd: directory, env: { A: 'new', B: undefined } }
@@ -119,8 +119,8 @@ describe('processes', () => {
     await (await session.startProcess('false', { processId: 'three' })).waitForExit()
     const ids = async (filter?: object) => (await sandbox.listProcesses(filter)).map(({ id }) => id)
     expect(await ids()).toEqual(['one', 'two', 'three'])
-    expect(await ids({ status: ['running', 'completed'] })).toEqual(['one', 'two', 'three'])
-    expect(await ids({ sessionId: 'other', state: 'exited' })).toEqual(['three'])
+    expect(await ids({ status: ['running', 'failed'] })).toEqual(['one', 'two', 'three'])
+    expect(await ids({ sessionId: 'other', status: 'failed' })).toEqual(['three'])
     expect(await ids({ sessionId: 'other', status: 'running' })).toEqual([])
     expect((await sandbox.getProcess('one'))?.pid).toBe(one.pid)
     expect(await sandbox.getProcess('none')).toBeNull()

@@ -14,7 +14,7 @@ const program = `
   await sandbox.exec('x=1; cd /')
   const { stdout } = await sandbox.exec('echo $x $PWD')
   const terminal = await sandbox.startProcess('tty >/dev/null && stty size', { pty: { cols: 91, rows: 17 } })
-  await terminal.wait()
+  await terminal.waitForExit()
   const { jobId } = await sandbox.jobs.start({ command: 'exit 4' })
   const { exitCode } = await sandbox.jobs.wait(jobId)
   await sandbox.jobs.remove(jobId)

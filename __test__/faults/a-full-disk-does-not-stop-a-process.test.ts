@@ -16,7 +16,7 @@ describe('a process whose log finds no room on the disk', () => {
         const lost = (await process.getLogs({ encoding: 'buffer' })).truncated
         print(String(lost > 10000000 && lost < 20000000))
         await sandbox.exec('mount -o remount,size=64m none ${directory}; touch ${directory}/go')
-        const exit = await process.wait()
+        const exit = await process.waitForExit()
         const { stdout, truncated } = await process.getLogs({ encoding: 'buffer' })
         print([exit.exitCode, truncated === lost, stdout.length + truncated === 22000009].join())
         print(Buffer.from(stdout).subarray(-4).toString().trim())

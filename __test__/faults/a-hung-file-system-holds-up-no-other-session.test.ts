@@ -110,7 +110,7 @@ it.skipIf(!canHang)('as the directory of jobs, for more calls than the engine ha
         const job = await sandbox.jobs.start({ command: 'true' })
         print(String((await sandbox.jobs.wait(job.jobId)).exitCode))
         const process = await sandbox.startProcess('true')
-        print(String((await process.wait()).exitCode))
+        print(String((await process.waitForExit()).exitCode))
         print(await sandbox.files.read('/proc/sys/kernel/ostype'))
         await sandbox.destroy()
         await jobSandbox.destroy()
@@ -128,7 +128,7 @@ it.skipIf(!canHang)('as the state directory', () =>
       const stateDir = '${state}'
       const sandbox = new Sandbox({ cwd: '/', stateDir })
       ;(async () => {
-        await (await sandbox.startProcess('true')).wait()
+        await (await sandbox.startProcess('true')).waitForExit()
         const mounted = await sandbox.exec(
           'exec 8<>/dev/fuse; mount -i -t fuse -o fd=8,rootmode=40000,user_id=0,group_id=0 none ' + stateDir)
         print(String(mounted.exitCode))
@@ -140,7 +140,7 @@ it.skipIf(!canHang)('as the state directory', () =>
         print(await goOn(sandbox))
         print((await process.getLogs()).stdout.length < 2 ** 20 ? 'bounded' : 'unbounded')
         await process.kill()
-        print((await process.wait()).signal)
+        print((await process.waitForExit()).signal)
         const { code, message } = await refused
         print(code + message.endsWith('does not respond'))
         await other.destroy()

@@ -59,7 +59,7 @@ it.skipIf(obstacle !== undefined)(
       await sandbox.exec('kill -9 $$')
       const second = (await sandbox.exec(text)).stdout
       const process = await sandbox.startProcess(shown)
-      await process.wait()
+      await process.waitForExit()
       const third = (await process.getLogs()).stdout
       await sandbox.destroy()
       print('= ' + [first, second, third].join('').trim().split('\\n').join(' '))

@@ -20,7 +20,16 @@ function foreignGroup(): string | undefined {
   } catch {
     return undefined
   }
-  onTestFinished(() => proc.removeGroup(directory))
+  // The supervisor of a host that has ended may still be ending.
+  const isRemoved = () => {
+    try {
+      proc.removeGroup(directory)
+      return true
+    } catch {
+      return undefined
+    }
+  }
+  onTestFinished(async () => void (await until(isRemoved, () => `${directory} is left`)))
   return directory
 }
 
@@ -134,26 +143,29 @@ const closings = {
   'all groups of the session': `${below}; setsid -f NAP; chmod 0 $group/../cgroup.procs $group/../.. `,
 }
 
-/** Starts a program of an ordinary user in a group that belongs to this user. Undefined where that is not possible. */
-function inOwnGroup(program: string) {
+/**
+ * Runs a program of an ordinary user in a group that belongs to this user, where that is possible. It prints this, and leaves no
+ * group behind.
+ */
+async function runInOwnGroup(program: string, output: RegExp): Promise<void> {
   const away = hasGroups && obstacle === undefined && ordinaryUser !== undefined ? foreignGroup() : undefined
-  if (away === undefined || ordinaryUser === undefined) return undefined
+  if (away === undefined || ordinaryUser === undefined) return
   mkdirSync(path.join(away, 'host'))
   for (const directory of [away, path.join(away, 'host')])
     for (const name of ['.', 'cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control'])
       chownSync(path.join(directory, name), ordinaryUser, ordinaryUser)
   const enter = ['bash', '-c', `echo $$ > ${away}/host/cgroup.procs; exec "$@"`, 'bash']
-  const left = () =>
-    [away, path.join(away, 'host')].flatMap((directory) =>
-      readdirSync(directory).filter((name) => name.startsWith('nacre')),
-    )
-  return { host: startHost(program, [...enter, ...asOrdinaryUser]), left }
+  const host = startHost(program, [...enter, ...asOrdinaryUser])
+  expect(await host.ended(), host.output()).toBe(0)
+  expect(host.output()).toMatch(output)
+  const left = [away, path.join(away, 'host')].flatMap((directory) => readdirSync(directory))
+  expect(left.filter((name) => name.startsWith('nacre'))).toEqual([])
 }
 
 it.each(Object.entries(closings))('a command that closes %s is killed', async (_, close) => {
   const nap = proc.uniqueSleep()
   const text = `${close.replace('NAP', nap)}; trap '' TERM; sleep 600`
-  const started = inOwnGroup(`
+  const program = `
     const sandbox = new Sandbox({ cwd: '/', forceKillAfterDelay: 100 })
     const main = async () => {
       print((await sandbox.capabilities()).cgroup)
@@ -166,13 +178,9 @@ it.each(Object.entries(closings))('a command that closes %s is killed', async (_
       print('destroyed')
     }
     main()
-  `)
-  if (started === undefined) return
-  const { host, left } = started
-  expect(await host.ended(), host.output()).toBe(0)
-  expect(host.output()).toBe('v2\nCOMMAND_TIMEOUT none\n\ndestroyed\n')
+  `
+  await runInOwnGroup(program, /^v2\nCOMMAND_TIMEOUT none\n\ndestroyed\n$/)
   expect(proc.runs(nap)).toBe(false)
-  expect(left()).toEqual([])
 })
 
 /** The groups of a command, of its session and of its host, and rights for them that are not enough. */
@@ -188,7 +196,7 @@ const rights = {
 it.each(Object.entries(rights))('a session goes on after a command has closed %s', async (_, close) => {
   const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
   const shut = `${below.replace(/\/below.*/, '')}; ${close}; true`
-  const started = inOwnGroup(`
+  const program = `
     const sandbox = new Sandbox({ cwd: '/', forceKillAfterDelay: 100 })
     const main = async () => {
       await sandbox.exec(${JSON.stringify(`${job} > /dev/null 2>&1 & ${shut}`)})
@@ -206,13 +214,9 @@ it.each(Object.entries(rights))('a session goes on after a command has closed %s
       print('destroyed')
     }
     main()
-  `)
-  if (started === undefined) return
-  const { host, left } = started
-  expect(await host.ended(), host.output()).toBe(0)
-  expect(host.output()).toMatch(/^COMMAND_TIMEOUT 1\n\n\/.*\/nacre-[^/]+\/[bp]-\d+\n\n0\n\ndestroyed\n$/)
+  `
+  await runInOwnGroup(program, /^COMMAND_TIMEOUT 1\n\n\/.*\/nacre-[^/]+\/[bp]-\d+\n\n0\n\ndestroyed\n$/)
   expect([job, nap].map(proc.runs)).toEqual([false, false])
-  expect(left()).toEqual([])
 })
 
 it('groups that a command leaves behind are removed with its session, and while it runs on they stay', () =>

@@ -225,9 +225,9 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
   const pattern = new Cases()
     .refuses(' must be a RegExp or a non-empty string, not ', '', 5, null, ['x'])
     .refuses(' must not contain a newline: lines are tested one by one', 'a\nb')
-  const state = new Cases()
+  const status = new Cases()
     .refuses(
-      /^ must be one of starting, running, exited, killed, crashed, or a list of them, not "ended"$/,
+      /^ must be one of starting, running, completed, failed, killed, error, or a list of them, not "ended"$/,
       'ended',
     )
     .refuses(/, or a list of them, not 5$/, 5, ['running', 5])
@@ -299,7 +299,7 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
     ['to', noPath, (v) => files.rename('a', v), (v) => files.copy('a', v)],
     ['pattern', pattern, (v) => process.waitForLog(v)],
     ['healthCheck.log', pattern, (v) => sandbox.startService('true', { healthCheck: { log: v } })],
-    ['state', state, (v) => sandbox.listProcesses({ status: v })],
+    ['status', status, (v) => sandbox.listProcesses({ status: v })],
     ['sessionId', id, (v) => sandbox.listProcesses({ sessionId: v })],
   ]
 }

@@ -59,7 +59,7 @@ const program = `
         say(name + ' exec' + kind, (await one.exec(${JSON.stringify(COMMAND)}, options)).stdout)
         say(name + ' stream' + kind, (await one.execStream(${JSON.stringify(COMMAND)}, options).result).stdout)
         const started = await one.startProcess(${JSON.stringify(COMMAND)}, options)
-        await started.wait()
+        await started.waitForExit()
         say(name + ' process' + kind, (await started.getLogs()).stdout)
       }
       const job = await one.jobs.start({ command: ${JSON.stringify(COMMAND)} })

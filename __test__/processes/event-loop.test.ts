@@ -14,14 +14,14 @@ describe('the host', () => {
     const program = `
       const process = await sandbox.startProcess('sleep 60', { onOutput() {}, onExit() {} })
       await process.getLogs()
-      print(process.state)`
+      print(process.status)`
     expect(await outputOf(program)).toBe('running\n')
   })
 
   it('waits for a process while a wait for it is pending', async () => {
     const program = `
       const process = await sandbox.startProcess('sleep 0.3; exit 3')
-      print(String((await process.wait()).exitCode))`
+      print(String((await process.waitForExit()).exitCode))`
     expect(await outputOf(program)).toBe('3\n')
   })
 
@@ -37,10 +37,10 @@ describe('the host', () => {
       const process = await sandbox.startProcess('sleep 60')
       const controller = new AbortController()
       const waits = [
-        process.wait({ timeout: 20 }),
+        process.waitForExit({ timeout: 20 }),
         process.waitForLog('never', { timeout: 20 }),
         process.waitForPort(1, { timeout: 20 }),
-        process.wait({ signal: controller.signal }),
+        process.waitForExit({ signal: controller.signal }),
         process.waitForLog('never', { signal: controller.signal }),
         process.waitForPort(1, { signal: controller.signal, interval: 100000 }),
       ]
@@ -58,7 +58,7 @@ describe('the host', () => {
       const service = await sandbox.startService('echo ready; sleep 0.1; exit 1', {
         healthCheck: { log: 'ready' }, restart: 'on-failure', restartDelay: 60000
       })
-      await service.wait()
+      await service.waitForExit()
       print('failed')`
     expect(await outputOf(program)).toBe('failed\n')
   })

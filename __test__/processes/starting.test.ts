@@ -91,7 +91,7 @@ describe('limits of this side', () => {
     const processes = await Promise.all(starts)
     expect(new Set(processes.map(({ id }) => id)).size).toBe(100)
     expect(await sandbox.killAllProcesses()).toBe(100)
-    await holds(() => processes.every(({ status: status }) => status === 'killed'))
+    await holds(() => processes.every(({ status }) => status === 'killed'))
   })
 
   itInSandbox(

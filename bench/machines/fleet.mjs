@@ -137,7 +137,9 @@ async function pending(cluster, most) {
   const process_ = await sandbox.client.startProcess('sleep 600')
   const before = heap()
   const stop = new AbortController()
-  const waits = Array.from({ length: most }, () => process_.waitForExit({ signal: stop.signal }).catch(() => {}))
+  const waits = Array.from({ length: most }, () =>
+    process_.waitForExit({ signal: stop.signal }).catch(() => {}),
+  )
   await new Promise((resolve) => setTimeout(resolve, 2000))
   const after = heap()
   stop.abort()

@@ -40,7 +40,7 @@ async function start(sandbox) {
     },
   })
   const pid = performance.now() - begun
-  const { exitCode } = await process.wait()
+  const { exitCode } = await process.waitForExit()
   while (output === 0) await sleep(1)
   if (exitCode !== 0 || text !== 'hidden in /\n') throw new Error(`it printed ${JSON.stringify(text)}`)
   await sandbox.cleanupCompletedProcesses()

@@ -28,6 +28,8 @@ pub struct Stat {
     pub cpu_ticks: u64,
     /// The same of its children that have ended and were waited for.
     pub reaped_ticks: u64,
+    /// Page faults, of it and of its children that have ended and were waited for. Each fork causes some.
+    pub faults: u64,
     /// It exits, or will because of a signal, before it runs any more of its program.
     pub is_dying: bool,
     /// The signals between 1 and 31 that the first thread blocks: signal n is bit n-1.
@@ -90,6 +92,7 @@ impl Stat {
             foreground_group: fields.get(5)?.parse().ok()?,
             cpu_ticks: sum(11)?,
             reaped_ticks: sum(13)?,
+            faults: sum(7)?,
             // Not every /proc has these fields. The kernel turns each signal that ends a process into a pending SIGKILL.
             is_dying: fields
                 .get(6)

@@ -23,7 +23,7 @@ const MOST_LOOKS: usize = 5;
 pub struct Writers {
     /// One of them is at work.
     run: bool,
-    /// They, with their processor time in clock ticks, and the other processes that count, with 0. Short programs, one after
+    /// They, with a number that grows with their work, and the other processes that count, with 0. Short programs, one after
     /// another, show only here.
     processes: Vec<(Pid, u64)>,
 }
@@ -52,7 +52,8 @@ impl Writers {
                 let prints = stat.is_working() || proc_table::is_piped(pid, &is_own);
                 may_print |= prints;
                 found.run |= stat.is_working();
-                found.processes.push((pid, if prints { stat.cpu_ticks } else { 0 }));
+                // A list can miss a child that was just born. The faults of its parent count it.
+                found.processes.push((pid, if prints { stat.cpu_ticks + stat.faults } else { 0 }));
             }
             let pids = all.iter().map(|stat| stat.identity.pid).collect();
             if may_print {
@@ -130,6 +131,29 @@ mod tests {
         assert!(!wait.goes_on(99, Some(of(true, &[(5, 9)]))), "it has taken too long");
         wait.extend();
         assert!(wait.goes_on(100, Some(asleep())), "nothing could be read meanwhile");
+    }
+
+    #[test]
+    fn a_child_that_no_list_has_counts_as_work_of_its_parent() {
+        use std::io::{BufRead as _, BufReader, Write as _};
+        use std::process::{Command, Stdio};
+        let mut shell = Command::new("bash");
+        shell.args(["-c", "while read -r; do /bin/true; echo; done"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        let (mut input, mut output) = (shell.stdin.take().unwrap(), BufReader::new(shell.stdout.take().unwrap()));
+        let pid = Pid::new(shell.id() as i32).unwrap();
+        let mut looks = [(); 3].map(|()| {
+            input.write_all(b"\n").unwrap();
+            output.read_line(&mut String::new()).unwrap();
+            while Stat::read(pid).is_some_and(|stat| stat.is_working()) {
+                std::thread::yield_now();
+            }
+            Writers::look(|| proc_table::read_each([pid]), |_, _| true, |_| false).unwrap()
+        });
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        looks.sort_by_key(|look| look.processes.clone());
+        assert!(looks.windows(2).all(|pair| pair[0] != pair[1]), "{looks:?}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
  *
  * The channel of a standby ends with the host. A supervisor that lives kills the standby then, with everything else. If it was
  * killed, too, the standby leaves the session's control groups, kills what is in them, and removes them. It knows them by the
- * descriptor of its own group, in which it was born. Where it may not see them or not leave them, nothing happens.
+ * descriptor of its own group, in which it was born. Where it may not see them, nothing happens.
  */
 #include "builtin.h"
 
@@ -35,13 +35,15 @@ static void ascend(char *path) {
 
 void note_group(int fd) {
   char link[32];
+  supervisor = getppid();
+  /* A fork of a standby is in the same session. */
+  if (*session) return;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = fd < 0 ? -1 : readlink(link, session, sizeof session - 1);
   session[length < 0 ? 0 : length] = '\0';
   ascend(session);
   const char *name = strrchr(session, '/');
   if (!name || strncmp(name, "/nacre-", 7) != 0) *session = '\0';
-  supervisor = getppid();
 }
 
 static int write_file(const char *directory, const char *name, const char *text) {
@@ -93,8 +95,9 @@ void bury_session(void) {
   strcpy(above, session);
   ascend(above);
   if (!write_file(above, "cgroup.procs", "0")) {
+    /* Where that takes none either, the standby dies with the others, and the next program removes the groups. */
     ascend(above);
-    if (!write_file(above, "cgroup.procs", "0")) return;
+    write_file(above, "cgroup.procs", "0");
   }
   write_file(session, "cgroup.kill", "1");
   for (looks = 0; !remove_group(session) && looks < MOST_LOOKS; looks++) usleep(LOOK);

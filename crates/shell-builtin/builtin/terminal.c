@@ -54,9 +54,11 @@ void become_terminal_process(void) {
 
 /* ---- The group of the shell ---- */
 
-/* The state of a process as in proc(5), and the pid of its parent. '\0' if it has ended, '?' if that cannot be read. */
-static char state_of(pid_t pid, pid_t *parent) {
+/* The state of a process as in proc(5), '\0' if it has ended, '?' if that cannot be read. The pid of its parent. And a number
+ * that grows with its work: page faults, also of its former children, and clock ticks. */
+static char state_of(pid_t pid, pid_t *parent, unsigned long *work) {
   char path[64], stat[512], state = '\0';
+  unsigned long counts[4] = {0};
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno == ENOENT ? '\0' : '?';
@@ -65,7 +67,11 @@ static char state_of(pid_t pid, pid_t *parent) {
   if (length <= 0) return '\0';
   stat[length] = '\0';
   const char *name_end = strrchr(stat, ')');
-  if (name_end) sscanf(name_end + 1, " %c %d", &state, parent);
+  if (name_end) {
+    sscanf(name_end + 1, " %c %d %*d %*d %*d %*d %*u %lu %lu %*u %*u %lu %lu", &state, parent, &counts[0], &counts[1],
+           &counts[2], &counts[3]);
+  }
+  *work = counts[0] + counts[1] + counts[2] + counts[3];
   return state;
 }
 
@@ -78,7 +84,8 @@ static int is_alive(char state) {
  * processor; that has another parent. */
 static int is_job(pid_t pid) {
   pid_t parent = 0;
-  return is_alive(state_of(pid, &parent)) && parent == getpid();
+  unsigned long work;
+  return is_alive(state_of(pid, &parent, &work)) && parent == getpid();
 }
 
 /* Milliseconds for others to leave the group, among them zombies, which go when their parents notice. */
@@ -102,7 +109,8 @@ static pid_t other_member(void) {
     pid_t pid = atoi(entry->d_name);
     if (pid <= 0 || pid == own || getpgid(pid) != group) continue;
     pid_t parent;
-    if (!leads_session() || is_alive(state_of(pid, &parent))) found = pid;
+    unsigned long work;
+    if (!leads_session() || is_alive(state_of(pid, &parent, &work))) found = pid;
   }
   closedir(directory);
   return found;
@@ -123,8 +131,9 @@ static int is_piped(pid_t pid) {
   return 0;
 }
 
-/* Whether a process of the session may be a substitution: as in `containment/src/rest.rs`. */
-static int may_print(int *works) {
+/* Whether a process of the session may be a substitution, and a number that differs when one has worked, or a process has begun
+ * or ended: as in `containment/src/rest.rs`. */
+static int may_print(int *works, unsigned long *progress) {
   DIR *directory = opendir("/proc");
   if (!directory) return 0;
   int found = 0;
@@ -132,10 +141,13 @@ static int may_print(int *works) {
   while ((entry = readdir(directory))) {
     pid_t pid = atoi(entry->d_name), parent;
     if (pid <= 0 || pid == own_pid || getsid(pid) != own_pid) continue;
-    char state = state_of(pid, &parent);
+    unsigned long work = 0;
+    char state = state_of(pid, &parent, &work);
     int is_working = state == 'R' || state == 'D';
+    int prints = is_working || (is_alive(state) && is_piped(pid));
     *works |= is_working;
-    found |= is_working || (is_alive(state) && is_piped(pid));
+    *progress += is_alive(state) ? pid + (prints ? work : 0) : 0;
+    found |= prints;
   }
   closedir(directory);
   return found;
@@ -144,10 +156,13 @@ static int may_print(int *works) {
 void await_substitutions(void) {
   if (!leads_terminal || fork_count == 0) return;
   close_streams();
+  unsigned long former = 0;
   for (int waited = 0, quiet = 0; waited < MOST_ENDING && quiet < QUIET; waited += ENDING_PAUSE) {
     int works = 0;
-    if (!may_print(&works)) return;
-    quiet = works ? 0 : quiet + ENDING_PAUSE;
+    unsigned long progress = 0;
+    if (!may_print(&works, &progress)) return;
+    quiet = works || progress != former ? 0 : quiet + ENDING_PAUSE;
+    former = progress;
     poll(NULL, 0, ENDING_PAUSE);
   }
 }

@@ -55,20 +55,21 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
       ),
     ),
   )
-  const listed = processes.flatMap(({ id, sessionId, terminal, status, startTime, heldBy, command }): Row[] =>
-    status === 'running' || hasEnded
-      ? [
-          {
-            id,
-            session: sessionId,
-            kind: terminal === null ? 'process' : 'terminal',
-            status,
-            startTime,
-            heldBy,
-            command,
-          },
-        ]
-      : [],
+  const listed = processes.flatMap(
+    ({ id, sessionId, terminal, status, startTime, heldBy, command }): Row[] =>
+      status === 'running' || hasEnded
+        ? [
+            {
+              id,
+              session: sessionId,
+              kind: terminal === null ? 'process' : 'terminal',
+              status,
+              startTime,
+              heldBy,
+              command,
+            },
+          ]
+        : [],
   )
   return [...running.flat(), ...listed]
 }

@@ -102,7 +102,7 @@ export abstract class Tile<Held extends Process | Session> {
     this.#command.title = command
   }
 
-  /** Why someone should look at this tile, or who has taken it over; empty if neither applies. */
+  /** Why this tile needs attention, or who has taken it over; empty if neither applies. */
   protected showNeeds(waits: string, heldBy: string | null, canTake: boolean): void {
     this.#needs = [waits, heldBy, canTake]
     const holder = this.hold === undefined ? heldBy : 'you'

@@ -36,7 +36,7 @@ export function headerFields(headers: IncomingHttpHeaders): HeaderFields {
   }
 }
 
-/** Whom a server trusts. */
+/** What a server trusts: its token, origins and names. */
 export interface Trust {
   token?: string | undefined
   /** Whether each request has been checked, so that it needs no token. */

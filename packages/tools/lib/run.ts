@@ -356,7 +356,9 @@ export class Run {
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {
-    const { exitCode, signal, reason } = await process.waitForExit().finally(() => clock.clearTimeout(this.#timer))
+    const { exitCode, signal, reason } = await process
+      .waitForExit()
+      .finally(() => clock.clearTimeout(this.#timer))
     // nacre forgets the process after a while.
     await this.#read()
     return this.#finish({

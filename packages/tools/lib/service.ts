@@ -45,7 +45,9 @@ export class Service {
 
   get isOver(): boolean {
     if (this.failure !== undefined || this.#isKilled) return true
-    return this.#service !== undefined && this.#service.endTime !== null && this.#service.status !== 'starting'
+    return (
+      this.#service !== undefined && this.#service.endTime !== null && this.#service.status !== 'starting'
+    )
   }
 
   get process(): EngineService | undefined {

@@ -67,6 +67,7 @@ impl Session {
             numbers: Arc::clone(&self.cx.numbers),
             pace,
             pipes,
+            feed: Arc::clone(&self.cx.config.feed),
             denials: self.enclosure.denials(),
             disturbance: self.enclosure.disturbance(),
             configs: self.enclosure.configs(),

@@ -6,6 +6,7 @@ use super::numbers::Numbers;
 use super::stdin::StdinEnd;
 use super::streams::{OutputPipes, Streams, env_of, text_of};
 use crate::exec::{ExecRequest, Input, Outcome};
+use crate::feed::Feed;
 use crate::output::capture::Capture;
 use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
@@ -27,6 +28,8 @@ pub(super) struct Loan {
     pub pace: Arc<Pace>,
     /// Pipes that are already open.
     pub pipes: Option<OutputPipes>,
+    /// Its observers, who learn of the end of a command before its caller does. So only the session answers while there are some.
+    pub feed: Arc<Feed>,
     /// The denials of the session's proxy.
     pub denials: Option<Denials>,
     /// What programs of the machine have replaced.
@@ -121,7 +124,7 @@ impl Sent {
     pub(super) fn expected(&self, request: &ExecRequest) -> Option<Expected> {
         let loan = self.loan.as_ref().filter(|loan| loan.is_whole)?;
         // A command that prints more than its limit is killed, even if it has just ended.
-        if !request.at_once || self.stdin.is_some() || request.output_limit.is_some() {
+        if !request.at_once || self.stdin.is_some() || request.output_limit.is_some() || loan.feed.is_watched() {
             return None;
         }
         loan.pace.patience().map(|patience| Expected(Arc::clone(&loan.shell), patience))

@@ -85,20 +85,18 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it neither ends the running command nor begins to.
-    pub fn spares_the_command(&self) -> bool {
-        matches!(
-            self,
-            Self::Submit(..)
-                | Self::Released(_)
-                | Self::Isolated
-                | Self::TrapRuns(_)
-                | Self::StandbyForked
-                | Self::ForkFailed { .. }
-                | Self::ForkPauseOver
-                | Self::IdleForAWhile
-                | Self::StandbyDied
-        )
+    /// Whether it ends this command, or begins to.
+    pub fn ends(&self, command: Option<Ticket>) -> bool {
+        match *self {
+            Self::Cancel(ticket, _)
+            | Self::Detach(ticket)
+            | Self::TimeUp(ticket)
+            | Self::OutputLimit(ticket)
+            | Self::Done { ticket, .. }
+            | Self::Refused(ticket) => Some(ticket) == command,
+            Self::ShellDied { .. } | Self::SupervisorGone { .. } | Self::Close => true,
+            _ => false,
+        }
     }
 }
 

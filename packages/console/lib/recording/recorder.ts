@@ -80,7 +80,6 @@ class Recorder implements PublicRecorder {
   }
 
   async #close(): Promise<void> {
-    await this.#awaitEvents()
     const end = this.#newFeed()
     const next = end.next().then(
       () => undefined,
@@ -91,15 +90,6 @@ class Recorder implements PublicRecorder {
     await end.return?.()
     if (last !== undefined) this.#endAt(last)
     await this.#over
-  }
-
-  /** The events of a command can follow its result, but not what its session is asked afterwards. Never rejects. */
-  async #awaitEvents(): Promise<void> {
-    try {
-      await Promise.all((await this.#sandbox.listSessions()).map((session) => session.running()))
-    } catch {
-      // The sandbox or a session has ended, and its events with it.
-    }
   }
 
   /** Never rejects. */

@@ -108,7 +108,13 @@ export function addExecute(define: Define, server: ServerContext): void {
         const begun = clock.performance.now()
         const translate = (event: LogEvent<Encoding>) =>
           event.type === 'exit'
-            ? [complete(event, { command, duration: clock.performance.now() - begun, timestamp: startTime.toISOString() })]
+            ? [
+                complete(event, {
+                  command,
+                  duration: clock.performance.now() - begun,
+                  timestamp: startTime.toISOString(),
+                }),
+              ]
             : [outputEvent(event)]
         return events(process.output(plans.planLogStream({ signal }, 'output')), translate, [{ data: first }])
       }

@@ -83,11 +83,11 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     ...endpoints.listProcesses,
     summary: 'Lists the processes.',
     query: shape({
-      state: { ...anyText, description: 'One state, or several separated by commas.' },
+      status: { ...anyText, description: 'One status, or several separated by commas.' },
       sessionId: kinds.identifier,
     }),
-    async handle({ query: { state, sessionId } }) {
-      const found = await backend.listProcesses(plans.planFilter({ state: state?.split(','), sessionId }))
+    async handle({ query: { status, sessionId } }) {
+      const found = await backend.listProcesses(plans.planFilter({ status: status?.split(','), sessionId }))
       return found.map((process) => processes.show(process))
     },
   })

@@ -37,10 +37,10 @@ impl Foreground {
         end: Event,
         substituted: bool,
     ) {
-        // An earlier event may end the command first, or be its end; one of a standby is neither. What is being killed is not
-        // waited for.
-        let is_last = cx.events.iter().all(Event::spares_the_command) && self.held.is_none();
-        let waits = is_last && run.is_some_and(|run| run.kill.is_none() && run.end.is_none());
+        // An earlier event may end the command first. What is being killed is not waited for.
+        let ticket = run.map(|run| run.ticket);
+        let is_first = !cx.events.iter().any(|event| event.ends(ticket)) && self.held.is_none();
+        let waits = is_first && run.is_some_and(|run| run.kill.is_none() && run.end.is_none());
         if let (Some(own), Some(command), true) = (own, &mut self.running, waits)
             && command.read_on()
             && let Some(writers) = writers(&own, standbys, &self.older, command, substituted)
@@ -90,12 +90,7 @@ impl Foreground {
     /// Returns the event to handle first, if this one ends the wait. A kill comes before the end of the command, so that it
     /// reaches what prints the rest.
     pub fn cut_rest(&mut self, cx: &mut Context, running: Option<Ticket>, event: Event) -> Event {
-        let is_cut = match event {
-            Event::TimeUp(victim) | Event::Cancel(victim, _) | Event::OutputLimit(victim) => Some(victim) == running,
-            Event::ShellDied { .. } | Event::SupervisorGone { .. } | Event::Close => true,
-            _ => false,
-        };
-        let Some(held) = self.held.take_if(|_| is_cut) else { return event };
+        let Some(held) = self.held.take_if(|_| event.ends(running)) else { return event };
         cx.timers.clear(Timer::Rest);
         let (first, second) = match event {
             // What prints the rest is killed, so the output is not complete.
