@@ -1730,6 +1730,33 @@ export interface Files {
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
+/** Where a host command writes to. */
+export interface HostCommandOutput {
+  /** Resolves once the bytes are on their way to the caller. Await it, so that a slow reader slows the function down. */
+  write(data: string | Uint8Array): Promise<void>
+}
+/** A call of a host command by a program of the sandbox. */
+export interface HostCommandCall {
+  /** The arguments after the name. Bytes that are not UTF-8 are U+FFFD. */
+  args: string[]
+  /** The environment of the caller. */
+  env: Record<string, string>
+  /** The directory of the caller. */
+  cwd: string
+  /** The session of the caller. */
+  sessionId: string
+  /** Its standard input. Only what the loop asks for is read, at most 64 KiB at a time. */
+  stdin: AsyncIterableIterator<Uint8Array>
+  /** Its standard output. */
+  stdout: HostCommandOutput
+  /** Its standard error. */
+  stderr: HostCommandOutput
+  /** Aborted when the caller ends before the function: `stdin` and `write` then reject. */
+  signal: AbortSignal
+}
+/** Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error. */
+export type HostCommand = (call: HostCommandCall) => number | Promise<number>
+
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
   jobId: string
@@ -2456,6 +2483,12 @@ export interface SandboxOptions {
    * or the directory does not allow it, the first call rejects with WORKSPACE_UNSUPPORTED. Default: 'direct'.
    */
   workspace?: 'direct' | 'copy-on-write' | WorkspaceOptions
+  /**
+   * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
+   * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
+   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   */
+  commands?: Record<string, HostCommand>
   /**
    * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
    * 'SIGTERM'.
