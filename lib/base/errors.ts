@@ -10,6 +10,8 @@ import type { AddonErrorCode, LostSandbox, OptionErrorCode, SandboxErrorCode } f
 
 /** Every code of SandboxError, with its status for HTTP and its default message. */
 const CODES: Record<SandboxErrorCode, [status: number, meaning: string]> = {
+  CHANNEL_CLOSED: [409, 'the channel of messages with the process is closed'],
+  CHANNEL_FULL: [409, 'too many messages wait until the process reads them'],
   CHECKPOINT_NOT_FOUND: [404, 'there is no such checkpoint'],
   COMMAND_FAILED: [422, 'the command failed'],
   COMMAND_TIMEOUT: [408, 'the command ran longer than its timeout'],
@@ -29,6 +31,7 @@ const CODES: Record<SandboxErrorCode, [status: number, meaning: string]> = {
   IMAGE_WITHOUT_BASH: [502, 'the image has no bash'],
   INPUT_CLOSED: [409, 'the input of the command or process is closed'],
   INVALID_ENV_NAME: [400, 'the variable cannot be changed in this session'],
+  INVALID_MESSAGE: [502, 'the process has sent something else than a message'],
   INVALID_PATH: [400, 'a file of the required kind cannot have this path'],
   IS_A_DIRECTORY: [409, 'the path is a directory'],
   ISOLATION_UNSUPPORTED: [501, 'a rule of the isolation cannot be enforced on this machine'],
@@ -36,6 +39,7 @@ const CODES: Record<SandboxErrorCode, [status: number, meaning: string]> = {
   JOB_NOT_FOUND: [404, 'no job has this id'],
   JOB_RUNNING: [409, 'the job is still running'],
   LIMIT_UNSUPPORTED: [501, 'the limit cannot be enforced on this machine'],
+  MESSAGE_TOO_LARGE: [413, 'the message is too large'],
   MOUNT_MISSING: [502, 'the container does not have a directory of this machine'],
   NOT_A_DIRECTORY: [409, 'the path is not a directory'],
   NO_SPACE: [507, 'the file system is full'],
