@@ -15,6 +15,8 @@ type Bytes = Buffer<ArrayBufferLike>
 const HEAD = 5
 const MOST_CALL_BYTES = 3 * 1024 * 1024
 const PIECE_BYTES = 64 * 1024
+/** Most arguments and variables. */
+const MOST_TEXTS = 20_000
 
 /** Serves one call to its end. Never rejects. */
 export async function serveCall(
@@ -36,11 +38,18 @@ export async function serveCall(
       throw new TypeError(`the function must return an exit code, 0 to 255, not ${String(code)}`)
   } catch (error) {
     code = 1
-    await caller.stderr
-      .write(`${name}: ${error instanceof Error ? error.message : String(error)}\n`)
-      .catch(() => {})
+    await caller.stderr.write(`${name}: ${textOf(error)}\n`).catch(() => {})
   }
-  caller.exit(code as number)
+  await caller.exit(code as number)
+}
+
+/** Some values cannot be converted to text. */
+function textOf(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error)
+  } catch {
+    return 'the function has failed'
+  }
 }
 
 function isCode(code: unknown): code is number {
@@ -59,6 +68,8 @@ class Caller {
   /** What takes the next frame, and its kind. Without one, the caller must not send anything. */
   #expected: { kind: string; most: number; take: (content: Bytes | undefined) => void } | undefined
   #isDone = false
+  /** Resolves when all that was written before is on its way, or the caller has ended. */
+  #written: Promise<unknown> = Promise.resolve()
 
   readonly signal: AbortSignal = this.#ended.signal
   readonly stdout: HostCommandOutput = { write: (data) => this.#write('o', data) }
@@ -75,10 +86,11 @@ class Caller {
   /** Receives the call; undefined if the caller ends, or sends something else. */
   async call(): Promise<Begun | undefined> {
     const content = await this.#expect('c', MOST_CALL_BYTES)
-    const texts = content?.toString().split('\0') ?? []
+    if (content === undefined || !hasFewTexts(content)) return undefined
+    const texts = content.toString().split('\0')
     const [name = '', cwd = '', count = ''] = texts.splice(0, 3)
     const args = texts.splice(0, Number(count))
-    if (content === undefined || args.length !== Number(count)) return undefined
+    if (args.length !== Number(count)) return undefined
     // Behind the last NUL is nothing.
     const variables = texts.slice(0, -1).map((text): [string, string] => {
       const at = text.indexOf('=', 1)
@@ -88,8 +100,9 @@ class Caller {
   }
 
   /** Reports the exit code, behind everything that was written. */
-  exit(code: number): void {
+  async exit(code: number): Promise<void> {
     this.#isDone = true
+    await this.#written
     this.#connection.end(frame('q', Uint8Array.of(code)))
   }
 
@@ -142,11 +155,21 @@ class Caller {
     expected.take(frame.subarray(HEAD))
   }
 
-  async #write(kind: string, data: string | Uint8Array): Promise<void> {
-    const bytes = typeof data === 'string' ? Buffer.from(data) : data
-    if (!(bytes instanceof Uint8Array)) throw new TypeError('write takes a string or a Uint8Array')
+  /** One write after another. A function that does not wait for one does not learn that the caller has ended, which is no error. */
+  #write(kind: string, data: string | Uint8Array): Promise<void> {
+    const written = this.#isDone ? Promise.reject(ended()) : this.#writeAfter(this.#written, kind, data)
+    this.#written = written.catch(() => {})
+    return written
+  }
+
+  async #writeAfter(earlier: Promise<unknown>, kind: string, data: string | Uint8Array): Promise<void> {
+    if (!(data instanceof Uint8Array) && typeof data !== 'string')
+      throw new TypeError('write takes a string or a Uint8Array')
+    // A copy: its owner may change it meanwhile.
+    const bytes = Buffer.from(data as string)
+    await earlier
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      this.#check()
+      if (this.signal.aborted) throw ended()
       await this.#send(frame(kind, bytes.subarray(at, at + PIECE_BYTES)))
     }
   }
@@ -178,6 +201,13 @@ class Caller {
 
 function ended(): AbortError {
   return new AbortError(undefined, undefined, 'the call of the host command')
+}
+
+/** Many short texts would take this thread long. */
+function hasFewTexts(content: Bytes): boolean {
+  let count = 0
+  for (let at = content.indexOf(0); at >= 0 && count <= MOST_TEXTS; at = content.indexOf(0, at + 1)) count++
+  return count <= MOST_TEXTS
 }
 
 /** One loop may go on where another one has stopped. */

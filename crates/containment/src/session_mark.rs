@@ -66,13 +66,24 @@ pub struct Marks {
     /// Its name.
     pub program: Program,
     count: AtomicU64,
+    key: RandomState,
 }
 
 impl Marks {
     /// The mark of the next supervisor. `None` after some four million: it would be used twice.
     pub fn next(&self) -> Option<u64> {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        (number < 1 << NUMBER_BITS).then_some(self.program.0 << NUMBER_BITS | number)
+        (number < 1 << NUMBER_BITS).then(|| self.program.0 << NUMBER_BITS | self.shuffled(number))
+    }
+
+    /// Another number of the same size for each (a Feistel network). Programs read their own mark, and must not know that of the
+    /// next session: addresses follow from it.
+    fn shuffled(&self, number: u64) -> u64 {
+        const HALF: u32 = NUMBER_BITS / 2;
+        const MASK: u64 = (1 << HALF) - 1;
+        let mixed = |(left, right): (u64, u64), round: u64| (right, left ^ self.key.hash_one((round, right)) & MASK);
+        let (left, right) = (0..4).fold((number >> HALF, number & MASK), mixed);
+        left << HALF | right
     }
 }
 
@@ -192,8 +203,12 @@ mod tests {
         let marks = Marks { count: AtomicU64::new((1 << NUMBER_BITS) - 2), ..Marks::default() };
         let made: Vec<u64> = std::iter::from_fn(|| marks.next()).collect();
         assert_eq!(made.len(), 2);
-        assert!(made[0] < made[1] && made[0] >= 1 << 61 && made[1] < 1 << 62);
-        assert!(made.iter().all(|mark| Program::of(*mark) == marks.program));
+        assert!(made.iter().all(|mark| (1 << 61..1 << 62).contains(mark) && Program::of(*mark) == marks.program));
+        let marks = Marks::default();
+        let many: Vec<u64> = (0..100_000).map_while(|_| marks.next()).collect();
+        assert_eq!(many.iter().collect::<std::collections::HashSet<_>>().len(), 100_000);
+        let successors = many.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) == 1).count();
+        assert!(successors < 100, "{successors} follow from the one before");
     }
 
     #[test]

@@ -28,6 +28,8 @@ use std::path::Path;
 
 /// Maximum bytes of a call. The kernel's own limit for arguments and environment is usually 2 MiB.
 const MAX_CALL_BYTES: usize = 3 * 1024 * 1024;
+/// Maximum arguments and variables: the host takes time for each.
+const MAX_TEXTS: usize = 20_000;
 /// Maximum bytes of other frames.
 const MAX_PIECE_BYTES: usize = 64 * 1024;
 /// As of a shell that does not find a command.
@@ -62,9 +64,10 @@ fn run(name: &OsStr) -> i32 {
         NOT_FOUND
     };
     let call = call(name);
-    if call.len() > MAX_CALL_BYTES {
-        let _ =
-            writeln!(io::stderr(), "{}: the arguments and the environment have {} bytes", name.display(), call.len());
+    let texts = call.iter().filter(|byte| **byte == 0).count();
+    if call.len() > MAX_CALL_BYTES || texts > MAX_TEXTS {
+        let problem = format!("{texts} arguments and variables with {} bytes are too many", call.len());
+        let _ = writeln!(io::stderr(), "{}: {problem}", name.display());
         return 126;
     }
     let Ok(host) = connect() else {

@@ -80,6 +80,8 @@ export class NativeBackend implements Backend {
   readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
   /** Connections to ports. */
   readonly #connections = new Set<Duplex>()
+  /** Calls of host commands, with their sessions. */
+  readonly #calls = new Map<Duplex, string>()
   /** What sessions with rules of their own reach. */
   readonly #networks = new Map<string, string | undefined>()
   /** Variables set after the engine started. */
@@ -106,14 +108,14 @@ export class NativeBackend implements Backend {
     this.workspace = new NativeWorkspace(this.#engine, config)
     const ended = (sessionIds: string[]) => {
       this.#holds.keep(this.#engine.sessions(), sessionIds)
-      for (const id of sessionIds) this.#forwards.end(id)
+      for (const id of sessionIds) this.#endSession(id)
     }
     const { revivals } = this.#processes
     this.checkpoints = new NativeCheckpoints(this.#engine, revivals, () => this.#branch(show), ended)
     this.#engine.onDestroy(() => {
       this.#holds.endAll()
       this.#forwards.endAll()
-      for (const connection of this.#connections) connection.destroy()
+      for (const connection of [...this.#connections, ...this.#calls.keys()]) connection.destroy()
     })
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
@@ -233,15 +235,21 @@ export class NativeBackend implements Backend {
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
     this.#holds.end(id)
-    this.#forwards.end(id)
+    this.#endSession(id)
     // The default session exists even before its shell has started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     try {
       await this.#engine.call((native, call) => native.deleteSession(call, id))
     } finally {
       // One may have begun meanwhile.
-      this.#forwards.end(id)
+      this.#endSession(id)
     }
+  }
+
+  /** Ends what leads to a session from this program, and from it to a function. */
+  #endSession(id: string): void {
+    this.#forwards.end(id)
+    for (const [connection, sessionId] of this.#calls) if (sessionId === id) connection.destroy()
   }
 
   async history({ sessionId, limit }: { sessionId: string; limit: number }): Promise<HistoryEntry[]> {
@@ -299,8 +307,14 @@ export class NativeBackend implements Backend {
       if (backend === undefined) return void connection.destroy()
       const { commands } = backend.#plan
       const engine = backend.#engine
-      connection.once('close', () => engine.release((native) => native.callEnded()))
-      if (engine.isDestroyed) connection.destroy()
+      const calls = backend.#calls
+      calls.set(connection, sessionId)
+      connection.once('close', () => {
+        calls.delete(connection)
+        engine.release((native) => native.callEnded())
+      })
+      // A caller can have given its end of the connection to a program outside of the session.
+      if (engine.isDestroyed || !engine.sessions().includes(sessionId)) connection.destroy()
       else void serveCall(connection, commands, sessionId)
     }
   }

@@ -14,6 +14,7 @@ import type { HoldBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { Holdable } from '../holds.js'
 import type { ProcessPlan } from '../plan/process.js'
+import type { Refusals } from './messages.js'
 
 /** What a handle needs to know of the start. */
 interface Started {
@@ -31,6 +32,7 @@ export class ProcessHandle {
   readonly hasTerminal: boolean
   /** Whether it has a channel of messages. */
   readonly hasChannel: boolean
+  readonly refusals: Refusals = { upTo: 0, isPending: false }
   /** Its input, which one caller can hold. */
   readonly input: Holdable
   /** The default signal and delay of `kill`. */

@@ -17,6 +17,14 @@ export interface ReceivePlan {
   signal: AbortSignal | undefined
 }
 
+/** The sockets and servers of a process that were refused. */
+export interface Refusals {
+  /** The number of the first line whose own was not. */
+  upTo: number
+  /** Whether an answer is on its way. */
+  isPending: boolean
+}
+
 /** What a line of Bun's own begins with. */
 const BUN = '\x02'
 const NODE = 'NODE_'
@@ -26,13 +34,14 @@ const REFUSED = JSON.stringify({ cmd: 'NODE_HANDLE_NACK' })
 export async function receive(
   engine: Engine,
   ref: NativeProcessRef,
+  refusals: Refusals,
   { cursor, follow, signal }: ReceivePlan,
 ): Promise<ReceivedMessages> {
   for (let taken = cursor; ; ) {
     const { lines, first, isOver } = await abortable(engine, 'reading messages', signal, (native, id) =>
       native.receiveMessages(id, ref, taken, follow),
     )
-    const { messages, end } = parse(engine, ref, lines.toString(), first)
+    const { messages, end } = parse(engine, ref, refusals, lines.toString(), first)
     if (messages.length > 0 || isOver || !follow) return { messages, isOver }
     taken = end
   }
@@ -42,6 +51,7 @@ export async function receive(
 function parse(
   engine: Engine,
   ref: NativeProcessRef,
+  refusals: Refusals,
   lines: string,
   first: number,
 ): { messages: ReceivedMessage[]; end: number } {
@@ -62,9 +72,25 @@ function parse(
     }
     const own = ownCommand(value)
     if (own === undefined) messages.push({ value, cursor: cursor + 1 })
-    else if (own === 'NODE_HANDLE') void sendLine(engine, ref, REFUSED).catch(() => {})
+    else if (own === 'NODE_HANDLE') refuseHandle(engine, ref, refusals, cursor)
   }
   return { messages, end: cursor }
+}
+
+/**
+ * Refuses a socket or a server, once: a line that nothing has taken is read again. A program waits for the answer before it
+ * sends the next one, so at most one is on its way, however many a hostile one sends.
+ */
+function refuseHandle(engine: Engine, ref: NativeProcessRef, refusals: Refusals, cursor: number): void {
+  if (cursor < refusals.upTo) return
+  refusals.upTo = cursor + 1
+  if (refusals.isPending) return
+  refusals.isPending = true
+  sendLine(engine, ref, REFUSED)
+    .catch(() => {})
+    .finally(() => {
+      refusals.isPending = false
+    })
 }
 
 /** The command of a message that Node.js keeps to itself. */

@@ -116,7 +116,7 @@ export class LocalProcess implements ProcessBackend {
   }
 
   async receive(plan: ReceivePlan): Promise<ReceivedMessages> {
-    return receive(this.#engine, this.#withChannel('messages'), plan)
+    return receive(this.#engine, this.#withChannel('messages'), this.handle.refusals, plan)
   }
 
   async send(line: string): Promise<void> {
