@@ -430,6 +430,11 @@ export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisp
 export declare class Sandbox {
   /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
+  /**
+   * Makes a sandbox, and starts its default session. Rejects as its first command would, like with CWD_NOT_FOUND,
+   * SPAWN_FAILED or ISOLATION_UNSUPPORTED, and with {@link OptionError}.
+   */
+  static create(options?: SandboxOptions): Promise<Sandbox>
 }
 
 export interface Sandbox extends AnySandbox<Session> {

@@ -14,6 +14,7 @@ import {
   fileRemoveOptions,
   fileStatOptions,
   fileStreamOptions,
+  fileTransferOptions,
   fileWatchOptions,
   fileWriteOptions,
 } from '../calls/files.js'
@@ -96,6 +97,7 @@ export const calls: readonly Call[] = [
   { name: 'files.read', table: fileReadOptions },
   { name: 'files.readStream', table: fileStreamOptions },
   { name: 'files.write', table: fileWriteOptions },
+  { name: 'files.copyIn and files.copyOut', table: fileTransferOptions, local: true },
   { name: 'files.list', table: fileListOptions },
   { name: 'files.stat', table: fileStatOptions },
   { name: 'files.copy', table: fileCopyOptions, route: '/v1/sessions/{sessionId}/files/copy' },

@@ -128,6 +128,7 @@ const files = '/v1/sessions/{sessionId}/files'
 export const stat = endpoint('GET', `${files}/stat`, only('file', orNull(fileInfo)))
 export const listFiles = endpoint('GET', `${files}/list`, only('files', list(fileInfo)), 'waits')
 export const mkdir = endpoint('POST', `${files}/mkdir`, empty, 'waits')
+export const chmod = endpoint('POST', `${files}/chmod`, empty, 'waits')
 export const rename = endpoint('POST', `${files}/rename`, empty, 'waits')
 export const copy = endpoint('POST', `${files}/copy`, empty, 'waits')
 export const remove = endpoint('POST', `${files}/remove`, empty, 'waits')

@@ -11,13 +11,14 @@ import {
   fileRemoveOptions,
   fileStatOptions,
   fileStreamOptions,
+  fileTransferOptions,
   fileWatchOptions,
   fileWriteOptions,
 } from '../calls/files.js'
 import { type CheckedInput, commandInput } from '../schema/command.js'
 import type { CompleteValues } from '../schema/kind.js'
-import { type CheckedPath, checkPath } from '../schema/paths.js'
-import { readArgument, readWithDefaults } from '../schema/read.js'
+import { type CheckedPath, checkPath, directory } from '../schema/paths.js'
+import { readArgument, readWithDefaults, refusal } from '../schema/read.js'
 
 export type FileReadPlan = CompleteValues<typeof fileReadOptions> & { path: CheckedPath }
 
@@ -55,6 +56,27 @@ export function planFileWrite(path: unknown, data: unknown, options: unknown): F
   return { ...values, path: checked, data: content }
 }
 
+export function planFileWrites(files: unknown): FileWritePlan[] {
+  if (!Array.isArray(files)) throw refusal('files', 'must be a list of { path, data, mode }', files)
+  return files.map((file, index) => {
+    if (typeof file !== 'object' || file === null)
+      throw refusal(`files[${index}]`, 'must be an object like { path, data, mode }', file)
+    const { path, data, ...options } = file
+    return planFileWrite(path, data, options)
+  })
+}
+
+export function planFileTransfer(
+  hostPath: unknown,
+  options: unknown,
+  call: string,
+): CompleteValues<typeof fileTransferOptions> & { hostPath: string } {
+  const values = readWithDefaults(fileTransferOptions, options, call)
+  const checked = readArgument(directory.read, hostPath, 'hostPath')
+  refuseAborted(values.signal, 'the copy')
+  return { ...values, hostPath: checked }
+}
+
 export function planFileStat(path: unknown, options: unknown): { path: CheckedPath; follow: boolean } {
   const { followSymlinks } = readWithDefaults(fileStatOptions, options, 'files.stat')
   return { path: checkPath(path, 'path'), follow: followSymlinks }
@@ -72,9 +94,15 @@ export function planFileList(path: unknown, options: unknown): { path: CheckedPa
 /** A call that changes files and returns nothing. */
 export type FileAction =
   | { kind: 'mkdir'; path: CheckedPath }
+  | { kind: 'chmod'; path: CheckedPath; mode: number }
   | { kind: 'rename'; path: CheckedPath; to: CheckedPath }
   | { kind: 'copy'; path: CheckedPath; to: CheckedPath; recursive: boolean }
   | { kind: 'remove'; path: CheckedPath; recursive: boolean }
+
+export function planFileMode(path: unknown, mode: unknown): FileAction {
+  const bits = readArgument(fileWriteOptions.mode.read, mode, 'mode')
+  return { kind: 'chmod', path: checkPath(path, 'path'), mode: bits }
+}
 
 export function planFileRename(from: unknown, to: unknown): FileAction {
   return { kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') }

@@ -13,6 +13,9 @@ import type {
   FileRemoveOptions,
   FileStatOptions,
   FileStreamOptions,
+  FileToWrite,
+  FileTransfer,
+  FileTransferOptions,
   FileWatchOptions,
   FileWriteOptions,
   Output,
@@ -21,13 +24,16 @@ import type {
 import {
   planFileCopy,
   planFileList,
+  planFileMode,
   planFileRead,
   planFileRemove,
   planFileRename,
   planFileStat,
   planFileStream,
+  planFileTransfer,
   planFileWatch,
   planFileWrite,
+  planFileWrites,
 } from '../requests/files.js'
 import { checkPath } from '../schema/paths.js'
 import type { FileSource, FilesBackend } from './backend.js'
@@ -54,6 +60,35 @@ export class Files implements PublicFiles {
     options?: FileWriteOptions,
   ): Promise<FileInfo> {
     return calledBy(this.write, this.#backend.write(planFileWrite(path, data, options)))
+  }
+
+  async writeMany(files: readonly FileToWrite[]): Promise<FileInfo[]> {
+    const written: FileInfo[] = []
+    const plans = planFileWrites(files)
+    for (const plan of plans) written.push(await calledBy(this.writeMany, this.#backend.write(plan)))
+    return written
+  }
+
+  async copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer> {
+    const { hostPath: from, ...limits } = planFileTransfer(hostPath, options, 'files.copyIn')
+    const { bytes } = checkPath(path, 'path')
+    const { copyIn } = await hostCopy()
+    return calledBy(this.copyIn, copyIn(this, from, bytes, limits))
+  }
+
+  async copyOut(
+    path: FilePath,
+    hostPath: string | URL,
+    options?: FileTransferOptions,
+  ): Promise<FileTransfer> {
+    const { hostPath: to, ...limits } = planFileTransfer(hostPath, options, 'files.copyOut')
+    const { bytes } = checkPath(path, 'path')
+    const { copyOut } = await hostCopy()
+    return calledBy(this.copyOut, copyOut(this, bytes, to, limits))
+  }
+
+  async chmod(path: FilePath, mode: number): Promise<void> {
+    await calledBy(this.chmod, this.#backend.act(planFileMode(path, mode)))
   }
 
   async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
@@ -90,6 +125,13 @@ export class Files implements PublicFiles {
     const plan = planFileWatch(options)
     return this.#backend.watch(checkPath(path, 'path'), plan)
   }
+}
+
+/** Loaded on first use: browsers and workers, which have no files, load this module. */
+function hostCopy() {
+  return globalThis.process?.getBuiltinModule === undefined
+    ? import('./no-host-copy.js')
+    : import('#host-copy')
 }
 
 /** A source as a stream, which opens the source at its first read. */

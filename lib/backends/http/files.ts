@@ -4,7 +4,7 @@ import { toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../calls/index.js'
-import { copy, listFiles, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
+import { chmod, copy, listFiles, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
 import type {
   FileAction,
   FileReadPlan,
@@ -22,7 +22,7 @@ import type { Request } from './request.js'
 import { chunksOf, Upload } from './upload-body.js'
 import { PART_BYTES, uploadInParts } from './upload-parts.js'
 
-const ACTIONS = { mkdir, rename, copy, remove }
+const ACTIONS = { mkdir, chmod, rename, copy, remove }
 
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
@@ -99,10 +99,9 @@ export class HttpFiles implements FilesBackend {
   async act(action: FileAction): Promise<void> {
     const path = encodePath(action.path)
     const body = {
-      ...(action.kind === 'mkdir' || action.kind === 'remove'
-        ? { path }
-        : { from: path, to: encodePath(action.to) }),
-      ...((action.kind === 'copy' || action.kind === 'remove') && { recursive: action.recursive }),
+      ...('to' in action ? { from: path, to: encodePath(action.to) } : { path }),
+      ...('mode' in action && { mode: action.mode }),
+      ...('recursive' in action && { recursive: action.recursive }),
     }
     await this.#connection.call(ACTIONS[action.kind], { params: this.#params, body })
   }

@@ -24,7 +24,7 @@ export class NativeFiles implements FilesBackend {
   readonly #engine: Engine
   readonly #scope: FileScope
 
-  /** With a root, relative paths start there and no path leaves it; `rename`, `copy` and `watch` are refused. */
+  /** With a root, relative paths start there and no path leaves it; `chmod`, `rename`, `copy` and `watch` are refused. */
   constructor(engine: Engine, sessionId: string, root: string | null = null) {
     this.#engine = engine
     this.#scope = { sessionId, root }
@@ -84,8 +84,9 @@ export class NativeFiles implements FilesBackend {
     const request = {
       kind: action.kind,
       path: action.path.bytes,
-      ...(action.kind !== 'mkdir' && action.kind !== 'remove' && { to: action.to.bytes }),
-      recursive: (action.kind === 'copy' || action.kind === 'remove') && action.recursive,
+      ...('to' in action && { to: action.to.bytes }),
+      ...('mode' in action && { mode: action.mode }),
+      recursive: 'recursive' in action && action.recursive,
       root: root ?? undefined,
     }
     await this.#engine.call((native, id) => native.fileChange(id, sessionId, request))

@@ -48,6 +48,14 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       (await files(params)).act({ kind: 'mkdir', path: kinds.checkPath(body.path, 'path') }),
   })
   define({
+    ...endpoints.chmod,
+    summary: 'Sets the permission bits of a file or a directory.',
+    errors,
+    body: shape({ path: kinds.data, mode: tables.fileWriteOptions.mode }, ['path', 'mode']),
+    handle: async ({ params, body: { path, mode } }) =>
+      (await files(params)).act(plans.planFileMode(path, mode)),
+  })
+  define({
     ...endpoints.rename,
     summary: 'Renames a file or a directory.',
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
