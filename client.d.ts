@@ -63,7 +63,7 @@ export interface ClientOptions {
  * when this program or the connection ends. Processes, sessions and jobs continue.
  *
  * Properties of a {@link Process} or a {@link Service} reflect the last known state: from its start or lookup, or from
- * `refresh`, `getHealth`, `wait` and `kill`. Its output survives broken connections, without a gap or a duplicate.
+ * `getStatus`, `getHealth`, `waitForExit` and `kill`. Its output survives broken connections, without a gap or a duplicate.
  * Callbacks and the signal of a service apply to its restarts too. Its callbacks begin when it is ready, and exceptions
  * of `onStart` after a restart go to `onError`. Input above 1 MiB reaches only the first process of a service.
  *

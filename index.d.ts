@@ -847,8 +847,8 @@ export interface ProcessInfo {
   /** The current status. */
   readonly status: ProcessStatus
   readonly startTime: Date
-  /** null while it runs. */
-  readonly endTime: Date | null
+  /** Absent while it runs. */
+  readonly endTime?: Date
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
@@ -879,10 +879,10 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
-  waitForExit(options?: WaitOptions): Promise<ProcessExit>
-  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
-  getStatus(): Promise<ProcessInfo>
+  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
+  waitForExit(options?: WaitOptions | number): Promise<ProcessExit>
+  /** Looks again. Over HTTP, this also brings all properties up to date; in this process they always are. */
+  getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -908,9 +908,10 @@ export interface Process extends ProcessInfo {
    * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
    * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
    *
-   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
+   * A number instead of the options is the `timeout`. Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both
+   * with `logTail`, or with AbortError.
    */
-  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
+  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions | number): Promise<LogMatch>
   /**
    * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
    * other processes that listen on the port.
@@ -1773,6 +1774,33 @@ export interface Files {
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
+/** Where a host command writes to. */
+export interface HostCommandOutput {
+  /** Resolves once the bytes are on their way to the caller. Await it, so that a slow reader slows the function down. */
+  write(data: string | Uint8Array): Promise<void>
+}
+/** A call of a host command by a program of the sandbox. */
+export interface HostCommandCall {
+  /** The arguments after the name. Bytes that are not UTF-8 are U+FFFD. */
+  args: string[]
+  /** The environment of the caller. */
+  env: Record<string, string>
+  /** The directory of the caller. */
+  cwd: string
+  /** The session of the caller. */
+  sessionId: string
+  /** Its standard input. Only what the loop asks for is read, at most 64 KiB at a time. */
+  stdin: AsyncIterableIterator<Uint8Array>
+  /** Its standard output. */
+  stdout: HostCommandOutput
+  /** Its standard error. */
+  stderr: HostCommandOutput
+  /** Aborted when the caller ends before the function: `stdin` and `write` then reject. */
+  signal: AbortSignal
+}
+/** Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error. */
+export type HostCommand = (call: HostCommandCall) => number | Promise<number>
+
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
   jobId: string
@@ -2499,6 +2527,12 @@ export interface SandboxOptions {
    * or the directory does not allow it, the first call rejects with WORKSPACE_UNSUPPORTED. Default: 'direct'.
    */
   workspace?: 'direct' | 'copy-on-write' | WorkspaceOptions
+  /**
+   * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
+   * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
+   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   */
+  commands?: Record<string, HostCommand>
   /**
    * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
    * 'SIGTERM'.

@@ -117,7 +117,7 @@ describe('nacre attach', () => {
       await shell.waitForInput()
       const terminal = await startInTerminal(sandbox, `attach ${server.join(' ')} shell`)
       await until(
-        async () => ((await shell.getStatus()).terminal?.cols === 100 ? true : undefined),
+        async () => ((await shell.getStatus()) && shell.terminal?.cols === 100) || undefined,
         () => 'not resized',
       )
       await terminal.write('hello\r')
@@ -138,7 +138,8 @@ describe('nacre attach', () => {
       })
       const terminal = await startInTerminal(sandbox, `attach --read-only ${server.join(' ')} shell`)
       await terminal.waitForLog('before')
-      expect((await shell.getStatus()).terminal).toMatchObject({ cols: 50, rows: 10 })
+      await shell.getStatus()
+      expect(shell.terminal).toMatchObject({ cols: 50, rows: 10 })
       await shell.write('mine\n')
       await terminal.waitForLog('got mine')
       expect(await terminal.waitForExit()).toMatchObject({ exitCode: 5 })

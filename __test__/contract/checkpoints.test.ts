@@ -122,7 +122,7 @@ describe('a rollback', () => {
       })
       const untilState = (state: string) =>
         until(
-          async () => (await service.getStatus()).status === state || undefined,
+          async () => (await service.getStatus()) === state || undefined,
           () => service.status,
         )
       for (const rollBack of [() => sandbox.rollback(point), () => sandbox.undo()]) {
@@ -130,12 +130,12 @@ describe('a rollback', () => {
         await untilState('starting')
         await sandbox.exec('echo step')
         expect(await rejectionOf(sandbox.rollback('9'))).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
-        expect((await service.getStatus()).status).toBe('starting')
+        expect(await service.getStatus()).toBe('starting')
         expect((await rollBack()).endedProcesses).toEqual(['web'])
         await untilState('failed')
         expect(await service.kill()).toBe(false)
         await service.restart()
-        expect((await service.getStatus()).status).toBe('running')
+        expect(await service.getStatus()).toBe('running')
       }
       await service.kill()
     },

@@ -18,7 +18,7 @@ describe('ExecStream.detach', () => {
     await printed(events)
     const process = await stream.detach()
     expect(await stream.detach()).toBe(process)
-    expect(process).toMatchObject({ sessionId: 'default', status: 'running', exitCode: null, endTime: null })
+    expect(process).toMatchObject({ sessionId: 'default', status: 'running', exitCode: null })
     expect(await sandbox.getProcess(process.id)).toMatchObject({ id: process.id, pid: process.pid })
     const next = await sandbox.exec('pwd; greet')
     expect(next).toMatchObject({ stdout: '/usr\nhello before\n', sessionRestarted: false })

@@ -63,7 +63,7 @@ describe('process.terminal', () => {
     )
     const shows = (mode: object) =>
       until(
-        async () => isMatch((await process.getStatus()).terminal, mode) || undefined,
+        async () => ((await process.getStatus()) && isMatch(process.terminal, mode)) || undefined,
         () => `the terminal is ${JSON.stringify(process.terminal)}`,
       )
     await shows({ cols: 100, rows: 30, echo: false, canonical: true })

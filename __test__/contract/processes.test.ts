@@ -39,7 +39,8 @@ describe('processes', () => {
     expect(process).toMatchObject({ status: 'failed', exitCode: 3, reason: 'exit' })
     expect(process.endTime?.getTime()).toBeGreaterThanOrEqual(process.startTime.getTime())
     expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
-    expect(await process.waitForExit({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
+    for (const limit of [{ timeout: 5000 }, 5000])
+      expect(await process.waitForExit(limit)).toMatchObject({ exitCode: 3 })
     for (const [command, status, end] of [
       ['exit 0', 'completed', { exitCode: 0, signal: null, reason: 'exit' }],
       ['kill -SEGV $BASHPID', 'killed', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
@@ -90,8 +91,10 @@ describe('processes', () => {
 
   itHolds('have null for unknown properties', async ({ sandbox }) => {
     const process = await sandbox.startProcess('sleep 60')
-    const unknown = { exitCode: null, signal: null, reason: null, endTime: null }
+    const unknown = { exitCode: null, signal: null, reason: null }
     expect(process.toJSON()).toMatchObject(unknown)
+    expect(process.toJSON()).not.toHaveProperty('endTime')
+    expect(process.endTime).toBeUndefined()
     expect((await sandbox.getProcess(process.id))?.toJSON()).toMatchObject({ status: 'running', ...unknown })
     await process.kill()
     expect(process.toJSON()).toMatchObject({ endTime: expect.any(Date), reason: 'killed', exitCode: null })
@@ -126,8 +129,8 @@ describe('processes', () => {
     expect(await sandbox.getProcess('none')).toBeNull()
     expect(await sandbox.killProcess('one', 'SIGINT')).toBe(true)
     expect(await sandbox.killProcess('one')).toBe(false)
-    expect(await one.getStatus()).toMatchObject({ id: one.id, status: 'killed' })
-    expect(one.signal).toBe('SIGINT')
+    expect(await one.getStatus()).toBe('killed')
+    expect(one).toMatchObject({ status: 'killed', signal: 'SIGINT' })
     await (await sandbox.getProcess('two'))?.waitForLog('on')
     expect(await sandbox.killAllProcesses()).toBe(1)
     expect(await sandbox.getProcess('two')).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
@@ -249,7 +252,7 @@ describe('processes', () => {
     expect(await left.return?.()).toEqual({ done: true, value: undefined })
     expect(await next).toEqual({ done: true, value: undefined })
     expect(await left.next()).toEqual({ done: true, value: undefined })
-    expect((await process.getStatus()).status).toBe('running')
+    expect(await process.getStatus()).toBe('running')
   })
 
   itHolds('are waited for', async ({ sandbox }) => {
@@ -260,6 +263,11 @@ describe('processes', () => {
       ...{ code: 'PROCESS_WAIT_TIMEOUT', kind: 'timeout', logTail: 'port 8080\n' },
       message: expect.stringContaining('50 ms passed before it ended'),
     })
+    for (const wait of [process.waitForExit(40), process.waitForLog('x', 40)])
+      expect(await rejectionOf(wait)).toMatchObject({
+        message: expect.stringContaining(' 40 ms passed before'),
+      })
+    expect(await process.waitForLog('port', 30_000)).toEqual({ line: 'port 8080' })
     const controller = new AbortController()
     const { signal } = controller
     const waits = [
@@ -272,7 +280,7 @@ describe('processes', () => {
     for (const error of await aborted)
       expect(error).toMatchObject({ name: 'AbortError', cause: 'enough', message: 'the wait was aborted' })
     expect(await rejectionOf(process.waitForExit({ signal }))).toMatchObject({ code: 'ABORT_ERR' })
-    expect((await process.getStatus()).status).toBe('running')
+    expect(await process.getStatus()).toBe('running')
     const early = rejectionOf(process.waitForLog('never'))
     await process.closeInput()
     expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
@@ -579,7 +587,7 @@ describe('services', () => {
     expect(service.pid).not.toBe(pid)
     expect(service.restarts + (await service.getHealth()).restarts).toBeGreaterThan(0)
     await service.kill()
-    expect((await service.getStatus()).status).toBe('killed')
+    expect(await service.getStatus()).toBe('killed')
     expect(await service.getHealth()).toMatchObject({ healthy: false, status: 'killed' })
     const failing = sandbox.startService('echo no; exit 3', { healthCheck: { log: /ready/ } })
     expect(await rejectionOf(failing)).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'no\n' })
@@ -637,7 +645,7 @@ describe('services', () => {
     abort.abort()
     await called('exit SIGTERM')
     expect(calls).toEqual(['exit SIGTERM'])
-    await holds(async () => (await service.getStatus()).status === 'killed')
+    await holds(async () => (await service.getStatus()) === 'killed')
     expect(pids.size).toBe(4)
   })
 

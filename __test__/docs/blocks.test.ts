@@ -1,14 +1,12 @@
 /** Code blocks that a reader could run are run by a test, or name the reason why not. All compile as strict TypeScript. */
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
-import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
 import { companions } from '../../scripts/packages/companions.mjs'
+import { BASE, compile } from '../helpers/compile.js'
 import { type Block, findBlocks, pages, readPage, root } from '../helpers/markdown.js'
 
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...pages()]
-/** Where the blocks are compiled: in nacre's own package, which docs/ is not. */
-const BASE = path.join(root, 'blocks')
 const RUNNABLE = ['js', 'javascript', 'ts', 'typescript', 'sh', 'bash']
 
 describe('code blocks', () => {
@@ -77,42 +75,3 @@ export class ShellTerminatedError extends Error {
 }
 export class SessionDestroyedError extends Error {}
 `
-
-/** What `tsc --init` of TypeScript 5.9 and newer writes, which is what a new project has. */
-const INIT: ts.CompilerOptions = {
-  module: ts.ModuleKind.NodeNext,
-  target: ts.ScriptTarget.ESNext,
-  declaration: true,
-  noUncheckedIndexedAccess: true,
-  exactOptionalPropertyTypes: true,
-  strict: true,
-  jsx: ts.JsxEmit.ReactJSX,
-  verbatimModuleSyntax: true,
-  isolatedModules: true,
-  noUncheckedSideEffectImports: true,
-  moduleDetection: ts.ModuleDetectionKind.Force,
-  skipLibCheck: true,
-}
-
-/** Compiles files that are only in memory. Returns the errors. */
-function compile(files: Map<string, string>): string[] {
-  const options: ts.CompilerOptions = {
-    ...INIT,
-    noEmit: true,
-    types: ['node'],
-  }
-  const host = ts.createCompilerHost(options)
-  const { fileExists, getSourceFile } = host
-  host.directoryExists = () => true
-  host.fileExists = (name) => files.has(name) || fileExists(name)
-  host.getSourceFile = (name, settings) => {
-    const text = files.get(name)
-    return text === undefined ? getSourceFile(name, settings) : ts.createSourceFile(name, text, settings)
-  }
-  const program = ts.createProgram([...files.keys()], options, host)
-  return ts.getPreEmitDiagnostics(program).map(({ file, start = 0, messageText }) => {
-    const { line } = file?.getLineAndCharacterOfPosition(start) ?? { line: 0 }
-    const page = path.relative(BASE, file?.fileName ?? '').replace(/:\d+\.ts$/, '')
-    return `${page}:${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`
-  })
-}

@@ -1,6 +1,7 @@
 /** docs/errors.md explains the error codes that the published types have, and no others. */
-import { expect, it } from 'vitest'
+
 import { SandboxError, type SandboxErrorCode } from 'nacre'
+import { expect, it } from 'vitest'
 import { readPage } from '../helpers/markdown.js'
 
 const types = readPage('index.d.ts')

@@ -27,6 +27,8 @@ export interface Way {
   base?: object | undefined
   /** What messages say before the name of an option. Such a call has an option with the options. */
   prefix?: string
+  /** A number instead of the options is the timeout. */
+  takesTimeout?: true
 }
 
 function way(owner: string, run: (options: Any) => unknown, base?: object): Way {
@@ -97,13 +99,13 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
       way('kill', (o) => process.kill(undefined, o)),
       way('killProcess', (o) => sandbox.killProcess('x', undefined, o)),
     ],
-    'wait and waitForInput': [
-      way('wait', (o) => process.waitForExit(o)),
+    'waitForExit and waitForInput': [
+      { ...way('waitForExit', (o) => process.waitForExit(o)), takesTimeout: true },
       way('waitForInput', (o) => process.waitForInput(o)),
       way('waitForInput', (o) => stream.waitForInput(o)),
     ],
     waitFor: [way('waitFor', (o) => process.waitFor(o)), way('waitFor', (o) => stream.waitFor(o))],
-    waitForLog: [way('waitForLog', (o) => process.waitForLog('x', o))],
+    waitForLog: [{ ...way('waitForLog', (o) => process.waitForLog('x', o)), takesTimeout: true }],
     'a health check by port': [
       within('healthCheck', (check) => sandbox.startService(command, { healthCheck: check }), healthCheck),
     ],

@@ -76,7 +76,7 @@ const program = `
       say(route, await http('POST', route, { command: ${JSON.stringify(COMMAND)} }))
     say('/v1/exec/stream', await http('POST', '/v1/exec/stream', { command: ${JSON.stringify(COMMAND)} }))
     const process1 = JSON.parse(await http('POST', '/v1/processes', { command: ${JSON.stringify(COMMAND)} }))
-    await http('POST', '/v1/processes/' + process1.id + '/wait', {})
+    await http('POST', '/v1/processes/' + process1.id + '/wait-for-exit', {})
     say('/v1/processes', await http('GET', '/v1/processes/' + process1.id + '/logs'))
     // The fallback to the home directory.
     const there = await http('POST', '/api/session/create', { id: 'lost', cwd: '/proc/nonexistent' })

@@ -145,7 +145,7 @@ const NO_OBJECTS = [null, [], ['x'], 'x', 5, true, () => {}]
 async function expectRefusals(call: string, ways: Way[] = []): Promise<void> {
   const table = tables.get(call) ?? {}
   expect(ways.length).toBeGreaterThan(0)
-  for (const { owner, prefix, base, run } of ways) {
+  for (const { owner, prefix, base, run, takesTimeout } of ways) {
     const refusal = (options: unknown) => refusalOf(() => run(options))
     for (const [name, { bounds }] of Object.entries(table)) {
       const { wrong, isSecret } = casesOf(call, name, bounds)
@@ -162,7 +162,11 @@ async function expectRefusals(call: string, ways: Way[] = []): Promise<void> {
     ])
     for (const name of Object.keys(table)) expect(message.split('it has: ')[1]?.split(', ')).toContain(name)
     if (prefix !== undefined) continue
+    if (takesTimeout)
+      for (const one of casesOf(call, 'timeout', table.timeout?.bounds ?? '').wrong)
+        if (typeof one.value === 'number') expectRefusal(await refusal(one.value), one, 'timeout')
     for (const value of NO_OBJECTS) {
+      if (takesTimeout && typeof value === 'number') continue
       const { message } = await refusal(value)
       expect(message, owner).toMatch(
         new RegExp(`^the (options|argument) of ${owner} must be an object.*, not `),

@@ -146,8 +146,13 @@ export async function processes(sandbox: Sandbox, session: Session) {
     onExit: (exitCode, signal) => same<typeof exitCode | typeof signal, number | NodeJS.Signals | null>(),
   })
   same<typeof process.status, ProcessStatus>()
-  same<typeof process.endTime, Date | null>()
+  same<typeof process.endTime, Date | undefined>()
+  same<Awaited<ReturnType<typeof process.getStatus>>, ProcessStatus>()
   same<Awaited<ReturnType<typeof process.waitForExit>>, ProcessExit>()
+  await process.waitForExit(5000)
+  await process.waitForLog('x', 5000)
+  // @ts-expect-error: only these two take a number
+  await process.waitForPort(80, 5000)
   const { line, match } = await process.waitForLog(/x/, { timeout: 5, cursor: 3 })
   same<typeof line | NonNullable<typeof match>[0], string>()
   await process.waitForPort(80, { mode: 'http', path: '/', status: { min: 200 }, interval: 5 })

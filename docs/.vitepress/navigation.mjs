@@ -104,6 +104,7 @@ export function navigation(api) {
       items: [
         ...page('Troubleshooting', 'troubleshooting'),
         ...page('Problems of agents', 'problems'),
+        ...page('From the Cloudflare Sandbox SDK', 'cloudflare'),
         ...page('Migration from a FIFO engine', 'migrate'),
         ...page('Changelog', 'reference/changelog'),
       ],

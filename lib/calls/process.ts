@@ -8,7 +8,17 @@ import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
 import { bytes, count, milliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
-import { boolean, date, type Field, number, orNull, reply, text, unlessNull } from '../schema/reply.js'
+import {
+  boolean,
+  date,
+  type Field,
+  number,
+  optional,
+  orNull,
+  reply,
+  text,
+  unlessNull,
+} from '../schema/reply.js'
 import { abortSignal, killSignal } from '../schema/signals.js'
 import { callback, flag, ownFlag, switchable } from '../schema/values.js'
 import type { ExitReason, KilledBy, KillReason, ProcessExit, ProcessWaiting } from './exit.js'
@@ -227,8 +237,8 @@ export interface ProcessInfo {
   /** The current status. */
   readonly status: ProcessStatus
   readonly startTime: Date
-  /** null while it runs. */
-  readonly endTime: Date | null
+  /** Absent while it runs. */
+  readonly endTime?: Date
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
@@ -257,7 +267,7 @@ export const processInfo = reply<ProcessInfo>({
   startTime: date,
   exitCode: orNull(number),
   signal: orNull(signalName),
-  endTime: unlessNull(date),
+  endTime: optional(date),
   lastOutputAt: unlessNull(date),
   lastInputAt: unlessNull(date),
   heldBy: unlessNull(text),
@@ -279,10 +289,10 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
-  waitForExit(options?: WaitOptions): Promise<ProcessExit>
-  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
-  getStatus(): Promise<ProcessInfo>
+  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
+  waitForExit(options?: WaitOptions | number): Promise<ProcessExit>
+  /** Looks again. Over HTTP, this also brings all properties up to date; in this process they always are. */
+  getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -308,9 +318,10 @@ export interface Process extends ProcessInfo {
    * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
    * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
    *
-   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
+   * A number instead of the options is the `timeout`. Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both
+   * with `logTail`, or with AbortError.
    */
-  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
+  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions | number): Promise<LogMatch>
   /**
    * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
    * other processes that listen on the port.

@@ -15,6 +15,7 @@ import type { ShellTag } from './command.js'
 import type { EventOptions, SandboxEvent } from './events.js'
 import type { ExecOptions, ExecStream } from './exec.js'
 import type { Files } from './files.js'
+import { type HostCommand, hostCommands } from './host-commands.js'
 import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
 import type { Jobs, RemoteJobs } from './jobs.js'
 import { type Limits, limits } from './limits.js'
@@ -83,6 +84,12 @@ export interface SandboxOptions {
    */
   workspace?: 'direct' | 'copy-on-write' | WorkspaceOptions
   /**
+   * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
+   * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
+   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   */
+  commands?: Record<string, HostCommand>
+  /**
    * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
    * 'SIGTERM'.
    */
@@ -141,6 +148,7 @@ export const sandboxOptions = table<SandboxOptions>()({
   limits,
   isolation,
   workspace: { ...workspace, default: 'direct' },
+  commands: hostCommands,
   logger,
 })
 

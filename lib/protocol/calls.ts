@@ -85,7 +85,11 @@ export const calls: readonly Call[] = [
   { name: 'session.startService', table: sessionServiceOptions },
   { name: 'kill of execStream, and session.killCommand', table: killReason, route: '/v1/runs/{runId}/kill' },
   { name: 'kill', table: killOptions, route: '/v1/processes/{processId}/kill' },
-  { name: 'wait and waitForInput', table: waitOptions, route: '/v1/processes/{processId}/wait' },
+  {
+    name: 'waitForExit and waitForInput',
+    table: waitOptions,
+    route: '/v1/processes/{processId}/wait-for-exit',
+  },
   of(processCalls.waitFor),
   { name: 'waitForLog', table: waitForLogOptions, route: '/v1/processes/{processId}/wait-for-log' },
   { name: 'a health check by port', table: portOptions, route: '/v1/services' },

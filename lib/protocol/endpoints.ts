@@ -101,9 +101,9 @@ export const killProcess = endpoint(
   reply({ killed: boolean, process: namedProcess }),
   'waits',
 )
-export const waitForEnd = endpoint(
+export const waitForExit = endpoint(
   'POST',
-  `${process}/wait`,
+  `${process}/wait-for-exit`,
   reply({ exit: processExit, process: namedProcess }),
   'waits',
 )

@@ -19,9 +19,14 @@ import type { CompleteValues } from '../schema/kind.js'
 import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
 import { linearExpression } from './linear-expression.js'
 
-/** Checks the options of `wait`. Throws OptionError. */
+/** Checks the options of `waitForExit`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {
-  return readWithDefaults(waitOptions, options, 'wait')
+  return readWithDefaults(waitOptions, orTimeout(options), 'waitForExit')
+}
+
+/** The options of a wait, of which a number is the timeout. */
+function orTimeout(options: unknown): unknown {
+  return typeof options === 'number' ? { timeout: options } : options
 }
 
 /** What to wait for, and for how long. */
@@ -53,7 +58,7 @@ export type LogPlan = CompleteValues<typeof waitForLogOptions> & { pattern: Line
 /** Checks the arguments of `waitForLog`. Throws OptionError. */
 export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
   const checked = readArgument(linePattern, pattern, 'pattern')
-  return { ...readWithDefaults(waitForLogOptions, options, 'waitForLog'), pattern: checked }
+  return { ...readWithDefaults(waitForLogOptions, orTimeout(options), 'waitForLog'), pattern: checked }
 }
 
 /** Maximum characters of a RegExp. */

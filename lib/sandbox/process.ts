@@ -137,7 +137,7 @@ export class Process implements PublicProcess {
     return this.#backend.info.startTime
   }
 
-  get endTime(): Date | null {
+  get endTime(): Date | undefined {
     return this.#backend.info.endTime
   }
 
@@ -181,13 +181,13 @@ export class Process implements PublicProcess {
     return calledBy(this.kill, this.#backend.kill(readKill(signal, options, 'kill')))
   }
 
-  async waitForExit(options?: WaitOptions): Promise<ProcessExit> {
+  async waitForExit(options?: WaitOptions | number): Promise<ProcessExit> {
     return calledBy(this.waitForExit, this.#backend.wait(planWait(options)))
   }
 
-  async getStatus(): Promise<ProcessInfo> {
+  async getStatus(): Promise<ProcessStatus> {
     await this.#backend.refresh()
-    return this.toJSON()
+    return this.status
   }
 
   async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
@@ -206,7 +206,7 @@ export class Process implements PublicProcess {
     return stream as AsyncIterableIterator<LogEvent<E>, undefined>
   }
 
-  async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch> {
+  async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions | number): Promise<LogMatch> {
     const plan = planWaitForLog(pattern, options)
     return logMatch(plan.pattern, await calledBy(this.waitForLog, this.#backend.waitForLog(plan)))
   }

@@ -244,7 +244,7 @@ const performers = {
     if (child === undefined) return
     if (child === undefined) return
     if (end === 'kill') await within(child.kill(), 'killing a process')
-    const exit = await within(child.wait(), 'the end of a process')
+    const exit = await within(child.waitForExit(), 'the end of a process')
     const { stdout } = await within(child.getLogs(), 'the log of a process')
     if (end === 'kill') return
     must(exit.exitCode === 0, `the process ended with ${JSON.stringify(exit)}: ${stdout.slice(0, 300)}`)

@@ -88,12 +88,12 @@ export class HttpProcess
       // A second request would start the time limit again.
       const isIdempotent = timeout === 0
       const request = { body: { timeout }, signal, isIdempotent }
-      const { process, exit } = await this.#call(endpoints.waitForEnd, request)
+      const { process, exit } = await this.#call(endpoints.waitForExit, request)
       this.#info = process
       return exit
     } catch (error) {
       const { endTime, exitCode, signal, reason } = this.#info
-      if (endTime !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
+      if (endTime !== undefined && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
       throw error
     }
   }

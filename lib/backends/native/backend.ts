@@ -32,9 +32,11 @@ import type {
   ServiceBackend,
 } from '../../sandbox/backend.js'
 import { SessionForwards } from '../../sandbox/forwards.js'
+import { serveCall } from '../../sandbox/host-commands.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
+import type { OnCall } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { NativeEvents } from './events.js'
@@ -46,7 +48,7 @@ import { NativeJobs } from './jobs.js'
 import type { ExecDefaults } from './plan/defaults.js'
 import { planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
-import { connect, listPorts } from './ports.js'
+import { connect, listPorts, streamOf } from './ports.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { runningCommand } from './running.js'
@@ -88,7 +90,13 @@ export class NativeBackend implements Backend {
     this.#plan = plan
     this.#asks = from?.asks ?? new AskFunctions(logger)
     this.#asks.add(plan.ask)
-    this.#engine = new Engine(config, logger, from?.history, NativeBackend.#onQuestion(new WeakRef(this)))
+    this.#engine = new Engine(
+      config,
+      logger,
+      from?.history,
+      NativeBackend.#onQuestion(new WeakRef(this)),
+      NativeBackend.#onCall(new WeakRef(this)),
+    )
     this.#announced = from?.announced ?? this.#announced
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
@@ -279,6 +287,19 @@ export class NativeBackend implements Backend {
   async #decide(question: NativeQuestion): Promise<void> {
     const answer = await this.#asks.answer(question)
     if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
+  }
+
+  static #onCall(weak: WeakRef<NativeBackend>): OnCall {
+    return (sessionId, socket) => {
+      const connection = streamOf(socket)
+      const backend = weak.deref()
+      if (backend === undefined) return void connection.destroy()
+      const { commands } = backend.#plan
+      const engine = backend.#engine
+      connection.once('close', () => engine.release((native) => native.callEnded()))
+      if (engine.isDestroyed) connection.destroy()
+      else void serveCall(connection, commands, sessionId)
+    }
   }
 
   ports(): Promise<OpenPort[]> {

@@ -141,7 +141,8 @@ describe('the console', () => {
       await page.keyboard.press('Enter')
       await page.keyboard.type('logged in\n')
       await shows(page, selector, 'Take over')
-      expect((await process.getStatus()).handedBack).toMatchObject({
+      await process.getStatus()
+      expect(process.handedBack).toMatchObject({
         ...{ owner: 'a person at the console', note: 'logged in' },
       })
       await process.write('again\n')

@@ -46,7 +46,9 @@ export class Service {
   get isOver(): boolean {
     if (this.failure !== undefined || this.#isKilled) return true
     return (
-      this.#service !== undefined && this.#service.endTime !== null && this.#service.status !== 'starting'
+      this.#service !== undefined &&
+      this.#service.endTime !== undefined &&
+      this.#service.status !== 'starting'
     )
   }
 

@@ -138,7 +138,7 @@ export function infoOf(native: NativeProcess, { owner: heldBy, handedBack }: Hol
   return {
     ...{ id: processId, pid, command, sessionId, status: statusOf(native) },
     startTime: new Date(native.startedAt),
-    endTime: dateOf(native.endedAt),
+    ...(native.endedAt !== undefined && { endTime: new Date(native.endedAt) }),
     lastOutputAt: dateOf(native.lastOutputAt),
     lastInputAt: dateOf(native.lastInputAt),
     heldBy,

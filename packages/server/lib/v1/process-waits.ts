@@ -15,7 +15,7 @@ const { errors } = protocol.processCalls.waitForInput
 
 export function addProcessWaits(define: Define, { processes }: ServerContext): void {
   define({
-    ...endpoints.waitForEnd,
+    ...endpoints.waitForExit,
     summary: 'Waits until a process ends.',
     errors: ['PROCESS_NOT_FOUND', 'PROCESS_WAIT_TIMEOUT'],
     body: shape(described(tables.waitOptions)),

@@ -93,7 +93,7 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
   })
   define({
     ...endpoints.getProcess,
-    summary: 'Returns the state of a process.',
+    summary: 'Returns a process.',
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
     handle: async ({ params }) => processes.show(await processes.find(params.processId)),
   })
