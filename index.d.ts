@@ -2823,6 +2823,9 @@ export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisp
   /**
    * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.
    * Pending and later calls reject with SANDBOX_DESTROYED.
+   *
+   * `destroy` of any object of nacre ends what the object has started. `close` ends only the object, and what cannot go on
+   * without it. `await using` calls `destroy`, or `close` of an object that has no `destroy`. Only the first of these calls counts.
    */
   destroy(): Promise<void>
   /** The same as {@link Sandbox.destroy}, for `await using`. */
