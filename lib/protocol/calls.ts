@@ -8,10 +8,8 @@ import { eventOptions } from '../calls/events.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import { killReason } from '../calls/exit.js'
 import {
-  fileCopyOptions,
   fileListOptions,
   fileReadOptions,
-  fileRemoveOptions,
   fileStatOptions,
   fileStreamOptions,
   fileTransferOptions,
@@ -39,7 +37,14 @@ import { workspaceDiffOptions, workspaceOptions } from '../calls/workspace.js'
 import type { CallTable } from '../schema/kind.js'
 import { sendable } from './codec.js'
 import type { AnyCall } from './endpoint.js'
-import { backendCalls, checkpointCalls, jobCalls, processCalls, workspaceCalls } from './simple-calls.js'
+import {
+  backendCalls,
+  checkpointCalls,
+  fileCalls,
+  jobCalls,
+  processCalls,
+  workspaceCalls,
+} from './simple-calls.js'
 
 export interface Call {
   /** As the docs show it. */
@@ -104,8 +109,8 @@ export const calls: readonly Call[] = [
   { name: 'files.copyIn and files.copyOut', table: fileTransferOptions, local: true },
   { name: 'files.list', table: fileListOptions },
   { name: 'files.stat', table: fileStatOptions },
-  { name: 'files.copy', table: fileCopyOptions, route: '/v1/sessions/{sessionId}/files/copy' },
-  { name: 'files.remove', table: fileRemoveOptions, route: '/v1/sessions/{sessionId}/files/remove' },
+  of(fileCalls.copy),
+  of(fileCalls.remove),
   { name: 'files.watch', table: fileWatchOptions },
   { name: 'jobs.start', table: jobStartOptions, route: '/v1/jobs' },
   of(jobCalls.read),

@@ -5,10 +5,8 @@
 import { refuseAborted } from '../base/abort.js'
 import { OptionError } from '../base/errors.js'
 import {
-  fileCopyOptions,
   fileListOptions,
   fileReadOptions,
-  fileRemoveOptions,
   fileStatOptions,
   fileStreamOptions,
   fileTransferOptions,
@@ -89,33 +87,6 @@ export function planFileList(path: unknown, options: unknown): { path: CheckedPa
   if (depth > 1 && !recursive)
     throw new OptionError('INVALID_OPTION', 'maxDepth above 1 needs recursive: true')
   return { path: checkPath(path, 'path'), depth }
-}
-
-/** A call that changes files and returns nothing. */
-export type FileAction =
-  | { kind: 'mkdir'; path: CheckedPath }
-  | { kind: 'chmod'; path: CheckedPath; mode: number }
-  | { kind: 'rename'; path: CheckedPath; to: CheckedPath }
-  | { kind: 'copy'; path: CheckedPath; to: CheckedPath; recursive: boolean }
-  | { kind: 'remove'; path: CheckedPath; recursive: boolean }
-
-export function planFileMode(path: unknown, mode: unknown): FileAction {
-  const bits = readArgument(fileWriteOptions.mode.read, mode, 'mode')
-  return { kind: 'chmod', path: checkPath(path, 'path'), mode: bits }
-}
-
-export function planFileRename(from: unknown, to: unknown): FileAction {
-  return { kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') }
-}
-
-export function planFileCopy(from: unknown, to: unknown, options: unknown): FileAction {
-  const { recursive } = readWithDefaults(fileCopyOptions, options, 'files.copy')
-  return { kind: 'copy', path: checkPath(from, 'from'), to: checkPath(to, 'to'), recursive }
-}
-
-export function planFileRemove(path: unknown, options: unknown): FileAction {
-  const { recursive } = readWithDefaults(fileRemoveOptions, options, 'files.remove')
-  return { kind: 'remove', path: checkPath(path, 'path'), recursive }
 }
 
 export type FileWatchPlan = CompleteValues<typeof fileWatchOptions>

@@ -2,6 +2,7 @@
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { calledBy } from '../base/call-site.js'
 import { AbortError } from '../base/errors.js'
+import { fileWriteOptions } from '../calls/files.js'
 import type {
   Encoding,
   FileCopyOptions,
@@ -21,13 +22,11 @@ import type {
   Output,
   Files as PublicFiles,
 } from '../calls/index.js'
+import { planOf } from '../protocol/endpoint.js'
+import { fileCalls } from '../protocol/simple-calls.js'
 import {
-  planFileCopy,
   planFileList,
-  planFileMode,
   planFileRead,
-  planFileRemove,
-  planFileRename,
   planFileStat,
   planFileStream,
   planFileTransfer,
@@ -36,6 +35,7 @@ import {
   planFileWrites,
 } from '../requests/files.js'
 import { checkPath } from '../schema/paths.js'
+import { readArgument } from '../schema/read.js'
 import type { FileSource, FilesBackend } from './backend.js'
 
 export class Files implements PublicFiles {
@@ -88,7 +88,8 @@ export class Files implements PublicFiles {
   }
 
   async chmod(path: FilePath, mode: number): Promise<void> {
-    await calledBy(this.chmod, this.#backend.act(planFileMode(path, mode)))
+    const bits = readArgument(fileWriteOptions.mode.read, mode, 'mode')
+    await calledBy(this.chmod, this.#backend.chmod({ path: checkPath(path, 'path'), mode: bits }))
   }
 
   async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
@@ -106,25 +107,31 @@ export class Files implements PublicFiles {
   }
 
   async mkdir(path: FilePath): Promise<void> {
-    await calledBy(this.mkdir, this.#backend.act({ kind: 'mkdir', path: checkPath(path, 'path') }))
+    await calledBy(this.mkdir, this.#backend.mkdir({ path: checkPath(path, 'path') }))
   }
 
   async rename(from: FilePath, to: FilePath): Promise<void> {
-    await calledBy(this.rename, this.#backend.act(planFileRename(from, to)))
+    await calledBy(this.rename, this.#backend.rename(endsOf(from, to)))
   }
 
   async copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void> {
-    await calledBy(this.copy, this.#backend.act(planFileCopy(from, to, options)))
+    const { recursive } = planOf(fileCalls.copy, options)
+    await calledBy(this.copy, this.#backend.copy({ ...endsOf(from, to), recursive }))
   }
 
   async remove(path: FilePath, options?: FileRemoveOptions): Promise<void> {
-    await calledBy(this.remove, this.#backend.act(planFileRemove(path, options)))
+    const { recursive } = planOf(fileCalls.remove, options)
+    await calledBy(this.remove, this.#backend.remove({ path: checkPath(path, 'path'), recursive }))
   }
 
   watch(path: FilePath = '.', options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined> {
     const plan = planFileWatch(options)
     return this.#backend.watch(checkPath(path, 'path'), plan)
   }
+}
+
+function endsOf(from: unknown, to: unknown) {
+  return { from: checkPath(from, 'from'), to: checkPath(to, 'to') }
 }
 
 /** Loaded on first use: browsers and workers, which have no files, load this module. */
