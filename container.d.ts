@@ -169,6 +169,8 @@ export declare class Session {
    * SessionDestroyedError, and open streams end with its message as an `error`.
    */
   destroy(): Promise<void>
+  /** The same as `destroy`. */
+  [Symbol.asyncDispose](): Promise<void>
   toJSON(): {
     id: string
   }

@@ -1716,6 +1716,27 @@ export interface FileRemoveOptions {
   /** Removes directories and their content. Default: false. */
   recursive?: boolean
 }
+/** A file for {@link Files.writeMany}. */
+export interface FileToWrite extends FileWriteOptions {
+  path: FilePath
+  data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>
+}
+/** Options of {@link Files.copyIn} and {@link Files.copyOut}. */
+export interface FileTransferOptions {
+  /** Maximum bytes of all files together. Beyond it, the copy rejects with FILE_TOO_LARGE. Default: 1073741824 (1 GiB). */
+  maxBytes?: number
+  /** Aborting ends the copy. Files that are complete stay. */
+  signal?: AbortSignal
+}
+/** What a copy between this machine and the sandbox has done. */
+export interface FileTransfer {
+  files: number
+  directories: number
+  /** Bytes of all files together. */
+  bytes: number
+  /** What was left out: the first 1000 symlinks, FIFOs, sockets and devices, by the paths where they are. */
+  skipped: string[]
+}
 /** Options of {@link Files.watch}. */
 export interface FileWatchOptions {
   /** Includes subdirectories, even those created later. Default: true. */
@@ -1743,6 +1764,29 @@ export interface Files {
     data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>,
     options?: FileWriteOptions,
   ): Promise<FileInfo>
+  /**
+   * Writes files, one after the other, each as `write` does. If one fails, the call rejects with its error, whose `path` names
+   * it: the files before it are written, and those after it are not. All arguments are checked before anything is written.
+   */
+  writeMany(files: readonly FileToWrite[]): Promise<FileInfo[]>
+  /**
+   * Copies a file or a directory of this machine to `path`, and creates missing parents. Files replace existing ones, and
+   * directories are merged. Permissions are kept, except for those of directories that exist. It needs Node.js or Bun.
+   *
+   * Symlinks below `hostPath` are not followed, and neither they nor FIFOs and devices are copied, even if a program replaces a
+   * file or directory meanwhile (on Linux). A copy has at most 1,000,000 entries and 500 levels, or rejects with FILE_TOO_LARGE.
+   * If it fails, the files before are copied. What fails on this machine rejects with the error of the system, like ENOENT.
+   */
+  copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer>
+  /**
+   * Copies a file or a directory of the sandbox to `hostPath` on this machine, as {@link Files.copyIn} does. Symlinks in an
+   * existing directory at `hostPath` are not followed either. Each file appears when it is complete.
+   *
+   * Rejects with NOT_A_DIRECTORY if a file or symlink on this machine is in the way of a directory.
+   */
+  copyOut(path: FilePath, hostPath: string | URL, options?: FileTransferOptions): Promise<FileTransfer>
+  /** Sets the permission bits of a file or a directory, 0 to 4095 (0o7777). Follows a symlink. */
+  chmod(path: FilePath, mode: number): Promise<void>
   /** Lists a directory, sorted by path. Default: the session's directory. */
   list(path?: FilePath, options?: FileListOptions): Promise<FileInfo[]>
   /** Returns the metadata of a file, or null if it does not exist. */
@@ -2780,6 +2824,9 @@ export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisp
   /**
    * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.
    * Pending and later calls reject with SANDBOX_DESTROYED.
+   *
+   * `destroy` of any object of nacre ends what the object has started. `close` ends only the object, and what cannot go on
+   * without it. `await using` calls `destroy`, or `close` of an object that has no `destroy`. Only the first of these calls counts.
    */
   destroy(): Promise<void>
   /** The same as {@link Sandbox.destroy}, for `await using`. */
@@ -2794,6 +2841,11 @@ export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisp
 export declare class Sandbox {
   /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
+  /**
+   * Makes a sandbox, and starts its default session. Rejects as its first command would, like with CWD_NOT_FOUND,
+   * SPAWN_FAILED or ISOLATION_UNSUPPORTED, and with {@link OptionError}.
+   */
+  static create(options?: SandboxOptions): Promise<Sandbox>
 }
 export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs

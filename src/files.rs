@@ -37,7 +37,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Creates a directory, or renames, copies or removes a file.
+    /// Creates a directory, or renames, copies or removes a file, or sets its permissions.
     #[napi(catch_unwind)]
     pub fn file_change(&self, id: u32, session_id: String, action: NativeFileAction) -> Result<Pending<()>> {
         let root = action.root;
@@ -45,6 +45,7 @@ impl NativeSandbox {
         let recursive = action.recursive;
         let call = match action.kind.as_str() {
             "mkdir" => FileCall::MakeDirectory { path },
+            "chmod" => FileCall::SetMode { path, mode: action.mode.unwrap_or_default() },
             "rename" => FileCall::Rename { from: path, to },
             "copy" => FileCall::Copy { from: path, to, recursive },
             _ => FileCall::Remove { path, recursive },

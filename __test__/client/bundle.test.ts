@@ -49,6 +49,8 @@ describe('the client in a browser', () => {
       const lines: string[] = []
       for await (const line of client.execStream('seq 3').lines()) lines.push(line)
       expect(lines).toEqual(['1', '2', '3'])
+      // An error of the other realm.
+      await expect(client.files.copyIn('/proc/nowhere', 'a')).rejects.toHaveProperty('code', 'INVALID_OPTION')
       await client.destroy()
     }))
 })

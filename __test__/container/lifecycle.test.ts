@@ -37,6 +37,15 @@ describe('a new session', () => {
     await expect(session.initialize()).rejects.toBeInstanceOf(SessionGone)
   })
 
+  itInSandbox('is destroyed by `await using`', async (workplace) => {
+    const session = newSession(workplace)
+    {
+      await using used = session
+      await used.initialize()
+    }
+    expect(session.wasDestroyed()).toBe(true)
+  })
+
   itInSandbox('starts in its home, with a warning, when its directory is not there', async (workplace) => {
     const { directory } = workplace
     const home = path.join(directory, 'home')

@@ -1,5 +1,5 @@
 /** What exec does in this process alone: limits of the engine, and the directory and environment of its shells. */
-import { Sandbox } from 'nacre'
+import { Sandbox, type Session } from 'nacre'
 import { expect, it } from 'vitest'
 import { itInSandbox } from '../helpers/sandbox-test.js'
 import { all, shapeOf } from '../helpers/stream.js'
@@ -45,6 +45,19 @@ it('rejects at the first call when the directory of the sandbox does not exist',
   const sandbox = new Sandbox({ cwd: '/proc/no/such/directory' })
   expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'CWD_NOT_FOUND' })
   await sandbox.destroy()
+})
+
+it('starts the default session in Sandbox.create, and rejects when it cannot', async () => {
+  await using sandbox = await Sandbox.create({ env: { A: 'a' } })
+  expect(sandbox).toBeInstanceOf(Sandbox)
+  expect((await sandbox.stats()).sessions).toBe(1)
+  expect((await sandbox.exec('echo $A')).stdout).toBe('a\n')
+  const session = (await sandbox.getSession('default')) as Session
+  expect(await session.history()).toHaveLength(1)
+  expect(await rejectionOf(Sandbox.create({ cwd: '/proc/no/such/directory' }))).toMatchObject({
+    code: 'CWD_NOT_FOUND',
+  })
+  expect(await rejectionOf(Sandbox.create({ cwd: 5 } as never))).toMatchObject({ kind: 'option' })
 })
 
 itInSandbox(

@@ -127,6 +127,10 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
     'files.read': [way('files.read', (o) => files.read('a', o))],
     'files.readStream': [way('files.readStream', (o) => files.readStream('a', o))],
     'files.write': [way('files.write', (o) => files.write('made', 'x', o))],
+    'files.copyIn and files.copyOut': [
+      way('files.copyIn', (o) => files.copyIn('/proc/nowhere', 'made', o)),
+      way('files.copyOut', (o) => files.copyOut('a', '/proc/nowhere', o)),
+    ],
     'files.list': [way('files.list', (o) => files.list('.', o))],
     'files.stat': [way('files.stat', (o) => files.stat('a', o))],
     'files.copy': [way('files.copy', (o) => files.copy('a', 'b', o))],

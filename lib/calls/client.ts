@@ -98,7 +98,10 @@ export interface SandboxClient extends AnySandbox {
    * The server must allow it with `forwardPorts`: otherwise it rejects with REQUEST_REFUSED. A program need not listen yet.
    */
   portUrl(port: number, options?: PortUrlOptions): Promise<string>
-  /** Ends the requests of this object, and leaves everything on the server as it is: processes, sessions and jobs. */
+  /**
+   * Ends the requests of this object, and leaves everything on the server as it is: processes, sessions and jobs. Later calls
+   * reject with SANDBOX_DESTROYED. Never rejects. Idempotent. See {@link AnySandbox.destroy}.
+   */
   close(): Promise<void>
 }
 

@@ -198,6 +198,9 @@ export declare class Session {
    */
   destroy(): Promise<void>
 
+  /** The same as `destroy`. */
+  [Symbol.asyncDispose](): Promise<void>
+
   toJSON(): { id: string }
 }
 

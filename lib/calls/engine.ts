@@ -243,11 +243,11 @@ export const connectProgramOptions = table<ConnectProgramOptions>()({
  */
 export interface ProgramClient extends SandboxClient {
   /**
-   * Closes the input of the program, by which the server ends with everything in it. Resolves when the program has ended;
-   * it is killed after 5 s. Never rejects. Later calls reject with SANDBOX_DESTROYED. Idempotent.
+   * Ends the requests like that of `SandboxClient`, and the connection, without which the server and everything in it ends.
+   * Resolves when the program has ended; it is killed after 5 s.
    */
   close(): Promise<void>
-  /** Kills the processes and deletes the sessions of the sandbox like that of `SandboxClient`, then does the same. */
+  /** Kills the processes and deletes the sessions of the sandbox like that of `SandboxClient`, then closes. */
   destroy(): Promise<void>
 }
 

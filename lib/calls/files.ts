@@ -157,6 +157,35 @@ export interface FileRemoveOptions {
 
 export const fileRemoveOptions = table<FileRemoveOptions>()({ recursive: { ...flag, default: false } })
 
+/** A file for {@link Files.writeMany}. */
+export interface FileToWrite extends FileWriteOptions {
+  path: FilePath
+  data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>
+}
+
+/** Options of {@link Files.copyIn} and {@link Files.copyOut}. */
+export interface FileTransferOptions {
+  /** Maximum bytes of all files together. Beyond it, the copy rejects with FILE_TOO_LARGE. Default: 1073741824 (1 GiB). */
+  maxBytes?: number
+  /** Aborting ends the copy. Files that are complete stay. */
+  signal?: AbortSignal
+}
+
+export const fileTransferOptions = table<FileTransferOptions>()({
+  maxBytes: { ...bytes, default: 1_073_741_824 },
+  signal: abortSignal,
+})
+
+/** What a copy between this machine and the sandbox has done. */
+export interface FileTransfer {
+  files: number
+  directories: number
+  /** Bytes of all files together. */
+  bytes: number
+  /** What was left out: the first 1000 symlinks, FIFOs, sockets and devices, by the paths where they are. */
+  skipped: string[]
+}
+
 /** Options of {@link Files.watch}. */
 export interface FileWatchOptions {
   /** Includes subdirectories, even those created later. Default: true. */
@@ -190,6 +219,29 @@ export interface Files {
     data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>,
     options?: FileWriteOptions,
   ): Promise<FileInfo>
+  /**
+   * Writes files, one after the other, each as `write` does. If one fails, the call rejects with its error, whose `path` names
+   * it: the files before it are written, and those after it are not. All arguments are checked before anything is written.
+   */
+  writeMany(files: readonly FileToWrite[]): Promise<FileInfo[]>
+  /**
+   * Copies a file or a directory of this machine to `path`, and creates missing parents. Files replace existing ones, and
+   * directories are merged. Permissions are kept, except for those of directories that exist. It needs Node.js or Bun.
+   *
+   * Symlinks below `hostPath` are not followed, and neither they nor FIFOs and devices are copied, even if a program replaces a
+   * file or directory meanwhile (on Linux). A copy has at most 1,000,000 entries and 500 levels, or rejects with FILE_TOO_LARGE.
+   * If it fails, the files before are copied. What fails on this machine rejects with the error of the system, like ENOENT.
+   */
+  copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer>
+  /**
+   * Copies a file or a directory of the sandbox to `hostPath` on this machine, as {@link Files.copyIn} does. Symlinks in an
+   * existing directory at `hostPath` are not followed either. Each file appears when it is complete.
+   *
+   * Rejects with NOT_A_DIRECTORY if a file or symlink on this machine is in the way of a directory.
+   */
+  copyOut(path: FilePath, hostPath: string | URL, options?: FileTransferOptions): Promise<FileTransfer>
+  /** Sets the permission bits of a file or a directory, 0 to 4095 (0o7777). Follows a symlink. */
+  chmod(path: FilePath, mode: number): Promise<void>
   /** Lists a directory, sorted by path. Default: the session's directory. */
   list(path?: FilePath, options?: FileListOptions): Promise<FileInfo[]>
   /** Returns the metadata of a file, or null if it does not exist. */

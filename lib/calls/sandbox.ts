@@ -422,6 +422,9 @@ export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisp
   /**
    * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.
    * Pending and later calls reject with SANDBOX_DESTROYED.
+   *
+   * `destroy` of any object of nacre ends what the object has started. `close` ends only the object, and what cannot go on
+   * without it. `await using` calls `destroy`, or `close` of an object that has no `destroy`. Only the first of these calls counts.
    */
   destroy(): Promise<void>
 
@@ -438,6 +441,11 @@ export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisp
 export declare class Sandbox {
   /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
+  /**
+   * Makes a sandbox, and starts its default session. Rejects as its first command would, like with CWD_NOT_FOUND,
+   * SPAWN_FAILED or ISOLATION_UNSUPPORTED, and with {@link OptionError}.
+   */
+  static create(options?: SandboxOptions): Promise<Sandbox>
 }
 
 export interface Sandbox extends AnySandbox<Session> {

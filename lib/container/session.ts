@@ -111,6 +111,10 @@ class ContainerSession implements PublicSession {
     return this.#destroying
   }
 
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.destroy()
+  }
+
   /** Only the id: the environment can contain secrets. */
   toJSON(): { id: string } {
     return { id: this.#plan.id }

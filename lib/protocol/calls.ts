@@ -8,12 +8,11 @@ import { eventOptions } from '../calls/events.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import { killReason } from '../calls/exit.js'
 import {
-  fileCopyOptions,
   fileListOptions,
   fileReadOptions,
-  fileRemoveOptions,
   fileStatOptions,
   fileStreamOptions,
+  fileTransferOptions,
   fileWatchOptions,
   fileWriteOptions,
 } from '../calls/files.js'
@@ -38,7 +37,14 @@ import { workspaceDiffOptions, workspaceOptions } from '../calls/workspace.js'
 import type { CallTable } from '../schema/kind.js'
 import { sendable } from './codec.js'
 import type { AnyCall } from './endpoint.js'
-import { backendCalls, checkpointCalls, jobCalls, processCalls, workspaceCalls } from './simple-calls.js'
+import {
+  backendCalls,
+  checkpointCalls,
+  fileCalls,
+  jobCalls,
+  processCalls,
+  workspaceCalls,
+} from './simple-calls.js'
 
 export interface Call {
   /** As the docs show it. */
@@ -100,10 +106,11 @@ export const calls: readonly Call[] = [
   { name: 'files.read', table: fileReadOptions },
   { name: 'files.readStream', table: fileStreamOptions },
   { name: 'files.write', table: fileWriteOptions },
+  { name: 'files.copyIn and files.copyOut', table: fileTransferOptions, local: true },
   { name: 'files.list', table: fileListOptions },
   { name: 'files.stat', table: fileStatOptions },
-  { name: 'files.copy', table: fileCopyOptions, route: '/v1/sessions/{sessionId}/files/copy' },
-  { name: 'files.remove', table: fileRemoveOptions, route: '/v1/sessions/{sessionId}/files/remove' },
+  of(fileCalls.copy),
+  of(fileCalls.remove),
   { name: 'files.watch', table: fileWatchOptions },
   { name: 'jobs.start', table: jobStartOptions, route: '/v1/jobs' },
   of(jobCalls.read),

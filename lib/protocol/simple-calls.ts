@@ -4,6 +4,7 @@
  */
 import { checkpoint, checkpointOptions } from '../calls/checkpoint.js'
 import { killReason, processWaiting } from '../calls/exit.js'
+import { fileCopyOptions, fileRemoveOptions, fileWriteOptions } from '../calls/files.js'
 import { jobInfo, jobRead, jobReadOptions, jobStatus, jobWaitOptions } from '../calls/jobs.js'
 import { logLines, logLinesOptions, logOptions, processLogs } from '../calls/logs.js'
 import { openPort } from '../calls/ports.js'
@@ -23,6 +24,7 @@ import {
   workspaceUsage,
 } from '../calls/workspace.js'
 import { bytes } from '../schema/numbers.js'
+import { sandboxPath } from '../schema/paths.js'
 import { boolean, empty, list, number, only, orNull, reply, text } from '../schema/reply.js'
 import { killSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
@@ -212,6 +214,45 @@ export const jobCalls = {
   remove: simple('DELETE', '/v1/jobs/{jobId}', empty, {
     summary: 'Removes a job that has ended.',
     errors: [...ofJob.errors, 'JOB_RUNNING'],
+  }),
+}
+
+const files = '/v1/sessions/{sessionId}/files'
+const ofFile = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT_A_DIRECTORY', 'INVALID_PATH']
+const path = sandboxPath
+
+/** What changes the files of a session and returns nothing. */
+export const fileCalls = {
+  mkdir: simple('POST', `${files}/mkdir`, empty, {
+    summary: 'Creates a directory and its missing parents.',
+    ...{ args: { path }, required: ['path'] },
+    errors: [...ofFile, 'FILE_EXISTS'],
+    waits: true,
+  }),
+  chmod: simple('POST', `${files}/chmod`, empty, {
+    summary: 'Sets the permission bits of a file or a directory.',
+    ...{ args: { path, mode: fileWriteOptions.mode }, required: ['path', 'mode'] },
+    errors: ofFile,
+    waits: true,
+  }),
+  rename: simple('POST', `${files}/rename`, empty, {
+    summary: 'Renames a file or a directory.',
+    ...{ args: { from: path, to: path }, required: ['from', 'to'] },
+    errors: [...ofFile, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
+    waits: true,
+  }),
+  copy: simple('POST', `${files}/copy`, empty, {
+    summary: 'Copies a file or a directory.',
+    ...{ name: 'files.copy', args: { from: path, to: path }, required: ['from', 'to'] },
+    options: fileCopyOptions,
+    errors: [...ofFile, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
+    waits: true,
+  }),
+  remove: simple('POST', `${files}/remove`, empty, {
+    summary: 'Removes a file or a directory.',
+    ...{ name: 'files.remove', args: { path }, required: ['path'], options: fileRemoveOptions },
+    errors: [...ofFile, 'IS_A_DIRECTORY'],
+    waits: true,
   }),
 }
 

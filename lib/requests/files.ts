@@ -5,19 +5,18 @@
 import { refuseAborted } from '../base/abort.js'
 import { OptionError } from '../base/errors.js'
 import {
-  fileCopyOptions,
   fileListOptions,
   fileReadOptions,
-  fileRemoveOptions,
   fileStatOptions,
   fileStreamOptions,
+  fileTransferOptions,
   fileWatchOptions,
   fileWriteOptions,
 } from '../calls/files.js'
 import { type CheckedInput, commandInput } from '../schema/command.js'
 import type { CompleteValues } from '../schema/kind.js'
-import { type CheckedPath, checkPath } from '../schema/paths.js'
-import { readArgument, readWithDefaults } from '../schema/read.js'
+import { type CheckedPath, checkPath, directory } from '../schema/paths.js'
+import { readArgument, readWithDefaults, refusal } from '../schema/read.js'
 
 export type FileReadPlan = CompleteValues<typeof fileReadOptions> & { path: CheckedPath }
 
@@ -55,6 +54,27 @@ export function planFileWrite(path: unknown, data: unknown, options: unknown): F
   return { ...values, path: checked, data: content }
 }
 
+export function planFileWrites(files: unknown): FileWritePlan[] {
+  if (!Array.isArray(files)) throw refusal('files', 'must be a list of { path, data, mode }', files)
+  return files.map((file, index) => {
+    if (typeof file !== 'object' || file === null)
+      throw refusal(`files[${index}]`, 'must be an object like { path, data, mode }', file)
+    const { path, data, ...options } = file
+    return planFileWrite(path, data, options)
+  })
+}
+
+export function planFileTransfer(
+  hostPath: unknown,
+  options: unknown,
+  call: string,
+): CompleteValues<typeof fileTransferOptions> & { hostPath: string } {
+  const values = readWithDefaults(fileTransferOptions, options, call)
+  const checked = readArgument(directory.read, hostPath, 'hostPath')
+  refuseAborted(values.signal, 'the copy')
+  return { ...values, hostPath: checked }
+}
+
 export function planFileStat(path: unknown, options: unknown): { path: CheckedPath; follow: boolean } {
   const { followSymlinks } = readWithDefaults(fileStatOptions, options, 'files.stat')
   return { path: checkPath(path, 'path'), follow: followSymlinks }
@@ -67,27 +87,6 @@ export function planFileList(path: unknown, options: unknown): { path: CheckedPa
   if (depth > 1 && !recursive)
     throw new OptionError('INVALID_OPTION', 'maxDepth above 1 needs recursive: true')
   return { path: checkPath(path, 'path'), depth }
-}
-
-/** A call that changes files and returns nothing. */
-export type FileAction =
-  | { kind: 'mkdir'; path: CheckedPath }
-  | { kind: 'rename'; path: CheckedPath; to: CheckedPath }
-  | { kind: 'copy'; path: CheckedPath; to: CheckedPath; recursive: boolean }
-  | { kind: 'remove'; path: CheckedPath; recursive: boolean }
-
-export function planFileRename(from: unknown, to: unknown): FileAction {
-  return { kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') }
-}
-
-export function planFileCopy(from: unknown, to: unknown, options: unknown): FileAction {
-  const { recursive } = readWithDefaults(fileCopyOptions, options, 'files.copy')
-  return { kind: 'copy', path: checkPath(from, 'from'), to: checkPath(to, 'to'), recursive }
-}
-
-export function planFileRemove(path: unknown, options: unknown): FileAction {
-  const { recursive } = readWithDefaults(fileRemoveOptions, options, 'files.remove')
-  return { kind: 'remove', path: checkPath(path, 'path'), recursive }
 }
 
 export type FileWatchPlan = CompleteValues<typeof fileWatchOptions>

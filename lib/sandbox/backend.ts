@@ -28,19 +28,14 @@ import type { FoundLine } from '../protocol/endpoints.js'
 import type {
   backendCalls,
   checkpointCalls,
+  fileCalls,
   jobCalls,
   processCalls,
   workspaceCalls,
 } from '../protocol/simple-calls.js'
 import type { EventPlan } from '../requests/events.js'
 import type { ExecRequest } from '../requests/exec.js'
-import type {
-  FileAction,
-  FileReadPlan,
-  FileStreamPlan,
-  FileWatchPlan,
-  FileWritePlan,
-} from '../requests/files.js'
+import type { FileReadPlan, FileStreamPlan, FileWatchPlan, FileWritePlan } from '../requests/files.js'
 import type { JobFollowPlan, JobStartPlan } from '../requests/jobs.js'
 import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
@@ -137,7 +132,7 @@ export interface ServiceBackend extends ProcessBackend {
 }
 
 /** The files of one session. */
-export interface FilesBackend {
+export interface FilesBackend extends CallsOf<typeof fileCalls, 'sessionId'> {
   read(plan: FileReadPlan): Promise<Output<Encoding>>
   /** Returns a source that opens the file at its first read. */
   open(path: CheckedPath, plan: FileStreamPlan): FileSource
@@ -146,7 +141,6 @@ export interface FilesBackend {
   list(path: CheckedPath, depth: number): Promise<FileInfo[]>
   /** `follow`: describes what a symlink leads to, which is the default. */
   stat(path: CheckedPath, follow?: boolean): Promise<FileInfo | null>
-  act(action: FileAction): Promise<void>
   /** Starts watching immediately; a failure rejects the first step. */
   watch(path: CheckedPath, plan: FileWatchPlan): AsyncIterableIterator<FileEvent, undefined>
 }

@@ -2,6 +2,7 @@
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { calledBy } from '../base/call-site.js'
 import { AbortError } from '../base/errors.js'
+import { fileWriteOptions } from '../calls/files.js'
 import type {
   Encoding,
   FileCopyOptions,
@@ -13,23 +14,28 @@ import type {
   FileRemoveOptions,
   FileStatOptions,
   FileStreamOptions,
+  FileToWrite,
+  FileTransfer,
+  FileTransferOptions,
   FileWatchOptions,
   FileWriteOptions,
   Output,
   Files as PublicFiles,
 } from '../calls/index.js'
+import { planOf } from '../protocol/endpoint.js'
+import { fileCalls } from '../protocol/simple-calls.js'
 import {
-  planFileCopy,
   planFileList,
   planFileRead,
-  planFileRemove,
-  planFileRename,
   planFileStat,
   planFileStream,
+  planFileTransfer,
   planFileWatch,
   planFileWrite,
+  planFileWrites,
 } from '../requests/files.js'
 import { checkPath } from '../schema/paths.js'
+import { readArgument } from '../schema/read.js'
 import type { FileSource, FilesBackend } from './backend.js'
 
 export class Files implements PublicFiles {
@@ -56,6 +62,36 @@ export class Files implements PublicFiles {
     return calledBy(this.write, this.#backend.write(planFileWrite(path, data, options)))
   }
 
+  async writeMany(files: readonly FileToWrite[]): Promise<FileInfo[]> {
+    const written: FileInfo[] = []
+    const plans = planFileWrites(files)
+    for (const plan of plans) written.push(await calledBy(this.writeMany, this.#backend.write(plan)))
+    return written
+  }
+
+  async copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer> {
+    const { hostPath: from, ...limits } = planFileTransfer(hostPath, options, 'files.copyIn')
+    const { bytes } = checkPath(path, 'path')
+    const { copyIn } = await hostCopy()
+    return calledBy(this.copyIn, copyIn(this, from, bytes, limits))
+  }
+
+  async copyOut(
+    path: FilePath,
+    hostPath: string | URL,
+    options?: FileTransferOptions,
+  ): Promise<FileTransfer> {
+    const { hostPath: to, ...limits } = planFileTransfer(hostPath, options, 'files.copyOut')
+    const { bytes } = checkPath(path, 'path')
+    const { copyOut } = await hostCopy()
+    return calledBy(this.copyOut, copyOut(this, bytes, to, limits))
+  }
+
+  async chmod(path: FilePath, mode: number): Promise<void> {
+    const bits = readArgument(fileWriteOptions.mode.read, mode, 'mode')
+    await calledBy(this.chmod, this.#backend.chmod({ path: checkPath(path, 'path'), mode: bits }))
+  }
+
   async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
     const plan = planFileList(path, options)
     return calledBy(this.list, this.#backend.list(plan.path, plan.depth))
@@ -71,25 +107,38 @@ export class Files implements PublicFiles {
   }
 
   async mkdir(path: FilePath): Promise<void> {
-    await calledBy(this.mkdir, this.#backend.act({ kind: 'mkdir', path: checkPath(path, 'path') }))
+    await calledBy(this.mkdir, this.#backend.mkdir({ path: checkPath(path, 'path') }))
   }
 
   async rename(from: FilePath, to: FilePath): Promise<void> {
-    await calledBy(this.rename, this.#backend.act(planFileRename(from, to)))
+    await calledBy(this.rename, this.#backend.rename(endsOf(from, to)))
   }
 
   async copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void> {
-    await calledBy(this.copy, this.#backend.act(planFileCopy(from, to, options)))
+    const { recursive } = planOf(fileCalls.copy, options)
+    await calledBy(this.copy, this.#backend.copy({ ...endsOf(from, to), recursive }))
   }
 
   async remove(path: FilePath, options?: FileRemoveOptions): Promise<void> {
-    await calledBy(this.remove, this.#backend.act(planFileRemove(path, options)))
+    const { recursive } = planOf(fileCalls.remove, options)
+    await calledBy(this.remove, this.#backend.remove({ path: checkPath(path, 'path'), recursive }))
   }
 
   watch(path: FilePath = '.', options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined> {
     const plan = planFileWatch(options)
     return this.#backend.watch(checkPath(path, 'path'), plan)
   }
+}
+
+function endsOf(from: unknown, to: unknown) {
+  return { from: checkPath(from, 'from'), to: checkPath(to, 'to') }
+}
+
+/** Loaded on first use: browsers and workers, which have no files, load this module. */
+function hostCopy() {
+  return globalThis.process?.getBuiltinModule === undefined
+    ? import('./no-host-copy.js')
+    : import('#host-copy')
 }
 
 /** A source as a stream, which opens the source at its first read. */

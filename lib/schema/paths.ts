@@ -3,9 +3,9 @@
  */
 import { OptionError, SandboxError } from '../base/errors.js'
 import { bytesOf } from '../base/realm.js'
-import { encodeBytes, type WireData } from './command.js'
+import { data, encodeBytes, type WireData } from './command.js'
 import { mapped, orUrl, pattern } from './constructors.js'
-import type { Kind } from './kind.js'
+import type { JsonForm, Kind } from './kind.js'
 import { refusal } from './read.js'
 
 const NOT_EMPTY = /^[^\0]+$/
@@ -68,6 +68,13 @@ function checked(bytes: Uint8Array, shown: string): CheckedPath {
   if (bytes.length === 0) throw invalid(shown, 'is empty')
   if (bytes.includes(0)) throw invalid(shown, 'has a NUL character')
   return { bytes, shown }
+}
+
+/** The path of a file in a sandbox. */
+export const sandboxPath: Kind<string | Uint8Array, CheckedPath> = {
+  read: checkPath,
+  json: { ...(data.json as JsonForm<never>), encode: encodePath },
+  bounds: data.bounds,
 }
 
 /** Whether the text has all of the path. */

@@ -20,6 +20,9 @@ import { bundleInside } from './inside.mjs'
 
 const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
 
+/** What `#host-copy` is. package.json names compiled files, which would be second copies of the modules that they import. */
+const hostCopy = (root, name) => ({ alias: { '#host-copy': path.join(root, 'lib/sandbox', `${name}.ts`) } })
+
 /** Writes the files and returns the bundled npm packages: names with their source directories. */
 export async function bundle(root, manifest, output) {
   const files = await write(
@@ -29,6 +32,7 @@ export async function bundle(root, manifest, output) {
       ),
       platform: 'node',
       external: ['#embedded', ...Object.keys(manifest.peerDependencies)],
+      resolve: hostCopy(root, 'host-copy'),
     },
     {
       dir: output,
@@ -39,7 +43,11 @@ export async function bundle(root, manifest, output) {
   )
   await write(
     // A module of Node in it is a warning, and so an error.
-    { input: { 'client.browser': path.join(root, 'lib/client.ts') }, platform: 'browser' },
+    {
+      input: { 'client.browser': path.join(root, 'lib/client.ts') },
+      platform: 'browser',
+      resolve: hostCopy(root, 'no-host-copy'),
+    },
     // Tools for browsers warn about a source map without its sources.
     { dir: output, codeSplitting: false },
   )
@@ -51,7 +59,7 @@ export async function bundle(root, manifest, output) {
 async function write(input, output) {
   const build = await rolldown({
     ...input,
-    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+    resolve: { ...input.resolve, extensionAlias: { '.js': ['.ts', '.js'] } },
     tsconfig: false,
     transform: { target: 'es2023' },
     onwarn: (warning) => {

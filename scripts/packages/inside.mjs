@@ -13,6 +13,9 @@ const MODULES = {
   nacre: 'lib/index.ts',
 }
 
+/** The server copies no files of its machine. */
+const HOST_COPY = { '#host-copy': 'lib/sandbox/no-host-copy.ts' }
+
 /** Writes the file, and returns the output of rolldown. */
 export async function bundleInside(root, file) {
   const build = await rolldown({
@@ -22,10 +25,9 @@ export async function bundleInside(root, file) {
     resolve: {
       extensionAlias: { '.js': ['.ts', '.js'] },
       alias: Object.fromEntries(
-        Object.entries({ '#embedded': 'lib/addon/not-embedded.ts', ...MODULES }).map(([name, source]) => [
-          name,
-          path.join(root, source),
-        ]),
+        Object.entries({ '#embedded': 'lib/addon/not-embedded.ts', ...HOST_COPY, ...MODULES }).map(
+          ([name, source]) => [name, path.join(root, source)],
+        ),
       ),
     },
     tsconfig: false,

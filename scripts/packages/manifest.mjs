@@ -13,8 +13,11 @@ const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs'
 export function mainManifest(root) {
   const { private: _private, scripts, dependencies, devDependencies, workspaces, ...kept } = root
   const { types, ...client } = root.exports['./client']
+  // Bundled.
+  const { '#host-copy': _hostCopy, ...imports } = root.imports
   return {
     ...kept,
+    imports,
     // Bun has the condition `node` too.
     exports: { ...root.exports, './client': { types, node: client, default: './dist/client.browser.js' } },
     optionalDependencies: Object.fromEntries(

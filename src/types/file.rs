@@ -51,10 +51,12 @@ pub struct NativeFileChange {
 #[napi(object)]
 pub struct NativeFileAction {
     /// Its kind.
-    #[napi(ts_type = "'mkdir' | 'rename' | 'copy' | 'remove'")]
+    #[napi(ts_type = "'mkdir' | 'chmod' | 'rename' | 'copy' | 'remove'")]
     pub kind: String,
     /// The file.
     pub path: Uint8Array,
+    /// For `chmod`: the permissions.
+    pub mode: Option<u32>,
     /// For `rename` and `copy`.
     pub to: Option<Uint8Array>,
     /// For `copy` and `remove`.

@@ -48,8 +48,8 @@ pub struct FilesRequest {
     pub cwd: Vec<u8>,
     /// What to do.
     pub call: Call,
-    /// Whether `cwd` is a root that no path may leave, by `..` or symlinks. Calls with two paths and watches are then
-    /// refused.
+    /// Whether `cwd` is a root that no path may leave, by `..` or symlinks. Calls with two paths, [`Call::SetMode`] and watches
+    /// are then refused.
     pub is_rooted: bool,
 }
 
@@ -91,6 +91,13 @@ pub enum Call {
     MakeDirectory {
         /// The directory.
         path: Vec<u8>,
+    },
+    /// Set the permissions of a file or a directory; a symlink is followed.
+    SetMode {
+        /// The file.
+        path: Vec<u8>,
+        /// Its permissions.
+        mode: u32,
     },
     /// Rename a file or a directory.
     Rename {

@@ -4,14 +4,9 @@ import { toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../calls/index.js'
-import { copy, listFiles, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
-import type {
-  FileAction,
-  FileReadPlan,
-  FileStreamPlan,
-  FileWatchPlan,
-  FileWritePlan,
-} from '../../requests/files.js'
+import { listFiles, stat, writeFile } from '../../protocol/endpoints.js'
+import { fileCalls } from '../../protocol/simple-calls.js'
+import type { FileReadPlan, FileStreamPlan, FileWatchPlan, FileWritePlan } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
 import { type CheckedPath, encodePath, isText } from '../../schema/paths.js'
 import { Bytes } from './collected.js'
@@ -19,18 +14,18 @@ import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'
 import type { Request } from './request.js'
+import { withCalls } from './simple-calls.js'
 import { chunksOf, Upload } from './upload-body.js'
 import { PART_BYTES, uploadInParts } from './upload-parts.js'
 
-const ACTIONS = { mkdir, rename, copy, remove }
-
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
-export class HttpFiles implements FilesBackend {
+export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCalls) implements FilesBackend {
   readonly #connection: Connection
   readonly #params: { sessionId: string }
 
   constructor(connection: Connection, sessionId: string) {
+    super(connection, () => ({ sessionId }))
     this.#connection = connection
     this.#params = { sessionId }
   }
@@ -94,17 +89,6 @@ export class HttpFiles implements FilesBackend {
   async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
     const query = { ...queryOf(path), ...(!follow && { followSymlinks: false }) }
     return await this.#connection.call(stat, { params: this.#params, query })
-  }
-
-  async act(action: FileAction): Promise<void> {
-    const path = encodePath(action.path)
-    const body = {
-      ...(action.kind === 'mkdir' || action.kind === 'remove'
-        ? { path }
-        : { from: path, to: encodePath(action.to) }),
-      ...((action.kind === 'copy' || action.kind === 'remove') && { recursive: action.recursive }),
-    }
-    await this.#connection.call(ACTIONS[action.kind], { params: this.#params, body })
   }
 
   watch(

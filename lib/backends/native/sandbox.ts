@@ -52,6 +52,18 @@ export class Sandbox extends BackendSandbox {
     const plan = planSandbox(options)
     super(new NativeBackend(plan, sandboxOf), plan)
   }
+
+  static async create(options?: SandboxOptions): Promise<Sandbox> {
+    const sandbox = new Sandbox(options)
+    try {
+      // It needs the shell, and leaves no trace.
+      await sandbox.setEnvVars({})
+      return sandbox
+    } catch (error) {
+      await sandbox.destroy()
+      throw error
+    }
+  }
 }
 
 /** Makes a Sandbox of a backend. The class itself takes only options. */

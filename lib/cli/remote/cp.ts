@@ -2,15 +2,14 @@
  * `nacre cp`: copies files between this machine and a sandbox on a server. Permissions are kept. As with cp, a copy into
  * an existing directory gets the name of the original.
  */
+import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
 import { OptionError } from '../../base/errors.js'
-import type { Files } from '../../calls/index.js'
+import type { Files, FileTransfer } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
-import { write } from '../terminal.js'
-import { download } from './download.js'
+import { printable, write } from '../terminal.js'
 import { type SessionOptions, useFiles, withFiles } from './server.js'
-import { isDirectory, upload } from './upload.js'
 
 interface Options extends SessionOptions {
   recursive?: boolean
@@ -52,11 +51,32 @@ async function copy(from: string, to: string, options: Options): Promise<void> {
   await useFiles(options, async (files) => {
     if (from === STANDARD) return void (await files.write(to.slice(REMOTE.length), process.stdin))
     if (to === STANDARD) return print(files, from.slice(REMOTE.length))
-    if (to.startsWith(REMOTE))
-      return upload(files, from, await into(files, to.slice(REMOTE.length), from), recursive)
+    if (to.startsWith(REMOTE)) {
+      requireRecursive(from, statSync(from).isDirectory(), recursive)
+      return report(await files.copyIn(from, await into(files, to.slice(REMOTE.length), from), LIMITS))
+    }
     const original = from.slice(REMOTE.length) || '.'
-    return download(files, original, isDirectory(to) ? inside(to, original) : to, recursive)
+    requireRecursive(original, (await files.stat(original))?.type === 'directory', recursive)
+    const target = isDirectory(to) ? inside(to, original) : to
+    return report(await files.copyOut(original, target, LIMITS))
   })
+}
+
+/** The disk is the limit. */
+const LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER }
+
+function requireRecursive(from: string, isDirectory: boolean, recursive: boolean): void {
+  if (isDirectory && !recursive)
+    throw new OptionError('INVALID_OPTION', `${from} is a directory: copy it with --recursive`)
+}
+
+function isDirectory(file: string): boolean {
+  return statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+function report({ skipped }: FileTransfer): void {
+  for (const file of skipped)
+    process.stderr.write(`nacre: ${printable(file)} is not a regular file, and was left out\n`)
 }
 
 async function print(files: Files, file: string): Promise<void> {

@@ -4,7 +4,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import { type ByteReply, fileReply } from '@nacre/server/internal'
-import { kinds, plans } from 'nacre/internal'
+import { kinds } from 'nacre/internal'
 import type { backends } from 'nacre/internal/server'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
@@ -78,11 +78,11 @@ export async function removeFile(
   if (isRoot(path)) {
     if (!recursive) throw notEmpty()
     for (const { path: own, pathBytes } of await files.list(path, 1))
-      await files.act(plans.planFileRemove(pathBytes ?? own, { recursive: true }))
+      await files.remove({ path: kinds.checkPath(pathBytes ?? own, 'path'), recursive: true })
     return 'nothing'
   }
   try {
-    await files.act({ kind: 'remove', path, recursive })
+    await files.remove({ path, recursive })
   } catch (error) {
     if (!recursive && (error as { code?: unknown }).code === 'IS_A_DIRECTORY') throw notEmpty()
     throw error

@@ -120,6 +120,7 @@ fn paths_of(call: &Call) -> Vec<&[u8]> {
         | Call::List { path, .. }
         | Call::Stat { path, .. }
         | Call::MakeDirectory { path }
+        | Call::SetMode { path, .. }
         | Call::Remove { path, .. }
         | Call::Watch { path, .. } => vec![path],
         Call::Socket(_) => Vec::new(),

@@ -1,12 +1,12 @@
-//! Calls that need a single system call: stat, mkdir, rename, and opening a file for reading.
+//! Calls that need a single system call: stat, mkdir, chmod, rename, and opening a file for reading.
 
 use super::connection::Connection;
 use super::failure::{Stop, about, failure};
 use super::info::{info, target};
-use super::place::Place;
+use super::place::{Origin, Place};
 use super::way::{Start, Way, place_of};
 use nacre_protocol::files::{Failure, FilesReply, Info, Kind, Reason};
-use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat};
+use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
@@ -35,6 +35,12 @@ fn is_missing(errno: i32) -> bool {
 pub fn make_directory(start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
     let place = place_of(start, path, true)?;
     Ok(mkdirat(&place.parent, &place.name[..], Mode::from_raw_mode(0o777)).map_err(about(path))?)
+}
+
+/// Sets the permissions of a file, as chmod(1) does.
+pub fn set_mode(cwd: &[u8], path: &[u8], mode: u32) -> Result<(), Stop> {
+    let origin = Origin::of(cwd, path)?;
+    Ok(chmodat(&origin, path, Mode::from_raw_mode(mode), AtFlags::empty()).map_err(about(path))?)
 }
 
 /// Renames a file, replacing an existing file, as rename(2) does.

@@ -153,12 +153,18 @@ fn perform(connection: &Connection, FilesRequest { cwd, call, is_rooted }: Files
         Call::Write { path, mode, append } => return write::write(connection, start, &path, mode, append),
         Call::List { path, depth, most } => return list::list(connection, start, &path, depth, most),
         Call::Stat { path, follow } => return change::stat(connection, start, &path, follow),
-        Call::Watch { path, .. } | Call::Rename { from: path, .. } | Call::Copy { from: path, .. } if is_rooted => {
+        Call::Watch { path, .. }
+        | Call::SetMode { path, .. }
+        | Call::Rename { from: path, .. }
+        | Call::Copy { from: path, .. }
+            if is_rooted =>
+        {
             return Err(about(&path)(Errno::INVAL).into());
         }
         Call::Socket(kind) => return socket::make(connection, kind),
         Call::Watch { path, recursive } => return watch::watch(connection, &cwd, &path, recursive),
         Call::MakeDirectory { path } => change::make_directory(start, &path),
+        Call::SetMode { path, mode } => change::set_mode(&cwd, &path, mode),
         Call::Rename { from, to } => change::rename(&cwd, &from, &to),
         Call::Copy { from, to, recursive } => copy::copy(connection, &cwd, &from, &to, recursive),
         Call::Remove { path, recursive } => remove::remove(connection, start, &path, recursive),

@@ -1,13 +1,8 @@
 /** The files of one session, on this process's engine. */
 import { decodeText } from '../../../base/text.js'
+import type { NativeFileAction } from '../../../boundary/index.js'
 import type { Encoding, FileInfo, Output } from '../../../calls/index.js'
-import type {
-  FileAction,
-  FileReadPlan,
-  FileStreamPlan,
-  FileWatchPlan,
-  FileWritePlan,
-} from '../../../requests/files.js'
+import type { FileReadPlan, FileStreamPlan, FileWatchPlan, FileWritePlan } from '../../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
 import type { CheckedPath } from '../../../schema/paths.js'
 import { type Engine, returned } from '../engine.js'
@@ -17,6 +12,11 @@ import { readWhole, Source } from './source.js'
 import { FileWatch } from './watch.js'
 import { writeFile } from './write.js'
 
+interface Ends {
+  from: CheckedPath
+  to: CheckedPath
+}
+
 /** The engine's own limit. */
 const MOST_ENTRIES = 1_000_000
 
@@ -24,7 +24,7 @@ export class NativeFiles implements FilesBackend {
   readonly #engine: Engine
   readonly #scope: FileScope
 
-  /** With a root, relative paths start there and no path leaves it; `rename`, `copy` and `watch` are refused. */
+  /** With a root, relative paths start there and no path leaves it; `chmod`, `rename`, `copy` and `watch` are refused. */
   constructor(engine: Engine, sessionId: string, root: string | null = null) {
     this.#engine = engine
     this.#scope = { sessionId, root }
@@ -79,15 +79,31 @@ export class NativeFiles implements FilesBackend {
     return file && infoOf(file)
   }
 
-  async act(action: FileAction): Promise<void> {
+  mkdir({ path }: { path: CheckedPath }): Promise<void> {
+    return this.#change({ kind: 'mkdir', path: path.bytes })
+  }
+
+  chmod({ path, mode }: { path: CheckedPath; mode: number }): Promise<void> {
+    return this.#change({ kind: 'chmod', path: path.bytes, mode })
+  }
+
+  rename({ from, to }: Ends): Promise<void> {
+    return this.#change({ kind: 'rename', path: from.bytes, to: to.bytes })
+  }
+
+  copy({ from, to, recursive }: Ends & { recursive: boolean }): Promise<void> {
+    return this.#change({ kind: 'copy', path: from.bytes, to: to.bytes, recursive })
+  }
+
+  remove({ path, recursive }: { path: CheckedPath; recursive: boolean }): Promise<void> {
+    return this.#change({ kind: 'remove', path: path.bytes, recursive })
+  }
+
+  async #change(
+    action: Omit<NativeFileAction, 'recursive' | 'root'> & { recursive?: boolean },
+  ): Promise<void> {
     const { sessionId, root } = this.#scope
-    const request = {
-      kind: action.kind,
-      path: action.path.bytes,
-      ...(action.kind !== 'mkdir' && action.kind !== 'remove' && { to: action.to.bytes }),
-      recursive: (action.kind === 'copy' || action.kind === 'remove') && action.recursive,
-      root: root ?? undefined,
-    }
+    const request = { recursive: false, root: root ?? undefined, ...action }
     await this.#engine.call((native, id) => native.fileChange(id, sessionId, request))
   }
 

@@ -2,15 +2,15 @@
  * Files of a session, without their content: their properties, their directories, and their changes.
  */
 import { kinds, plans } from 'nacre/internal'
-import { endpoints, tables } from 'nacre/internal/server'
+import { endpoints, protocol, tables } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
-import { described } from '../document.js'
 import { queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { eventsToEnd } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { filesOf, pathOf, pathQuery } from './file-values.js'
+import { addSimpleCalls } from './simple-calls.js'
 
 const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT_A_DIRECTORY', 'INVALID_PATH']
 const base = '/v1/sessions/{sessionId}/files'
@@ -39,37 +39,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       return found.list(path, depth)
     },
   })
-  define({
-    ...endpoints.mkdir,
-    summary: 'Creates a directory and its missing parents.',
-    errors: [...errors, 'FILE_EXISTS'],
-    body: shape({ path: kinds.data }, ['path']),
-    handle: async ({ params, body }) =>
-      (await files(params)).act({ kind: 'mkdir', path: kinds.checkPath(body.path, 'path') }),
-  })
-  define({
-    ...endpoints.rename,
-    summary: 'Renames a file or a directory.',
-    errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
-    body: shape({ from: kinds.data, to: kinds.data }, ['from', 'to']),
-    handle: async ({ params, body }) => (await files(params)).act(plans.planFileRename(body.from, body.to)),
-  })
-  define({
-    ...endpoints.copy,
-    summary: 'Copies a file or a directory.',
-    errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
-    body: shape({ from: kinds.data, to: kinds.data, ...described(tables.fileCopyOptions) }, ['from', 'to']),
-    handle: async ({ params, body: { from, to, ...options } }) =>
-      (await files(params)).act(plans.planFileCopy(from, to, options)),
-  })
-  define({
-    ...endpoints.remove,
-    summary: 'Removes a file or a directory.',
-    errors: [...errors, 'IS_A_DIRECTORY'],
-    body: shape({ path: kinds.data, ...described(tables.fileRemoveOptions) }, ['path']),
-    handle: async ({ params, body: { path, ...options } }) =>
-      (await files(params)).act(plans.planFileRemove(path, options)),
-  })
+  addSimpleCalls<typeof protocol.fileCalls, 'sessionId'>(define, protocol.fileCalls, files)
   define({
     method: 'GET',
     path: `${base}/watch`,
