@@ -1835,7 +1835,12 @@ export interface HostCommandCall {
   /** Aborted when the caller ends before the function: `stdin` and `write` then reject. */
   signal: AbortSignal
 }
-/** Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error. */
+/**
+ * Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error.
+ *
+ * It must not wait for another command of the caller's session, which waits for this one. The caller can be any program in the
+ * sandbox, and chooses what it sends.
+ */
 export type HostCommand = (call: HostCommandCall) => number | Promise<number>
 
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
@@ -2569,7 +2574,8 @@ export interface SandboxOptions {
   /**
    * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
    * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
-   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   * Durable jobs, which may outlive this program, do not have them. The file system of `stateDir` (with `user`: of
+   * `os.tmpdir()`) must allow programs. See {@link HostCommand}. Default: none.
    */
   commands?: Record<string, HostCommand>
   /**

@@ -12,6 +12,7 @@ export const tables = {
   idle,
   exit,
   endurance,
+  commands: byName,
   background,
   alive,
   busy: byName,

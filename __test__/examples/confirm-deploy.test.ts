@@ -16,7 +16,7 @@ $ tar cz site | deploy production || echo "I will ask again tomorrow"
 Deploy to production? no
 deploy: a person has refused it
 I will ask again tomorrow
-$ tar cz site | deploy moon
+$ deploy moon
 usage: deploy staging|production < archive
 [exit code 2]
 `,

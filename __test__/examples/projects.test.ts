@@ -9,7 +9,7 @@ const names = readdirSync(EXAMPLES).filter((name) => existsSync(path.join(EXAMPL
 const { devDependencies } = JSON.parse(read('../package.json'))
 
 describe('examples', () => {
-  it('are eight', () => expect(names.length).toBe(8))
+  it('are eleven', () => expect(names.length).toBe(11))
 
   for (const name of names) {
     it(`${name} has a README that is listed, and a test`, () => {
@@ -21,7 +21,10 @@ describe('examples', () => {
     it(`${name} depends on this clone of nacre, and otherwise on the versions that are tested`, () => {
       const { nacre, ...others } = JSON.parse(read(name, 'package.json')).dependencies
       expect(nacre).toBe('file:../..')
-      for (const [other, version] of Object.entries(others)) expect(version).toBe(devDependencies[other])
+      for (const [other, version] of Object.entries(others)) {
+        const [, companion] = /^@nacre\/(.*)$/.exec(other) ?? []
+        expect(version).toBe(companion ? `file:../../packages/${companion}` : devDependencies[other])
+      }
     })
   }
 })

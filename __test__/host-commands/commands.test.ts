@@ -6,6 +6,7 @@ import path from 'node:path'
 import { type HostCommand, type HostCommandCall, Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
+import { itHolds } from '../contract/helper.js'
 import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants.js'
 import { isRest, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
@@ -114,6 +115,19 @@ for (const mode of isRest ? [...modes, ...plain] : [...modes.slice(0, 1), ...pla
         },
       ))
   })
+
+itHolds(
+  'a host command is called by commands',
+  async ({ sandbox }) => {
+    expect((await sandbox.exec('show of a caller', { env: { VALUE: 'v' } })).stdout).toContain(
+      '{"args":["of","a","caller"]',
+    )
+    expect((await sandbox.exec('copy | tr a b', { input: 'aaa' })).stdout).toBe('bbb')
+    await sandbox.createSession({ id: 'own' })
+    expect((await sandbox.exec('show', { sessionId: 'own' })).stdout).toContain('"sessionId":"own"')
+  },
+  { options: { commands: { show, copy } } },
+)
 
 describe('the streams of a host command', () => {
   it('carry any bytes, and any number of them', () =>
@@ -321,6 +335,64 @@ describe('what goes wrong in a host command', () => {
     })
   })
 
+  it('is nothing for other calls when a caller sends what it must not', async () => {
+    const called: string[] = []
+    const ask: HostCommand = async ({ args, stdin }) => {
+      called.push(args.join(' '))
+      // A caller that was not asked for input sends some.
+      if (args[0] === 'wait') await new Promise((resolve) => setTimeout(resolve, 20))
+      for await (const _ of stdin);
+      return 0
+    }
+    await withCommands({ ask }, async ({ sandbox, directory }) => {
+      const perl = path.join(directory, 'caller.pl')
+      writeFileSync(
+        perl,
+        String.raw`use Socket; my ($name, $times, @parts) = @ARGV;
+        for (1..$times) {
+          socket(my $host, AF_UNIX, SOCK_STREAM, 0) or die; connect($host, pack_sockaddr_un("\0$name")) or die "$!";
+          for (@parts) { my $part = $_; $part =~ s/\\x(..)/chr(hex($1))/ge; syswrite $host, $part; }
+          if ($times == 1) { while (sysread($host, my $bytes, 100)) {} }
+          print "closed\n";
+        }`,
+      )
+      // One caller waits until it is refused, several end at once.
+      const send = async (times: number, ...parts: string[]) => {
+        const words = parts.map((part) => `'${part}'`).join(' ')
+        const address = `nacre-command-$(printf %016x "$(ulimit -S -x)")`
+        const { stdout, stderr } = await sandbox.exec(`perl caller.pl ${address} ${times} ${words}`, {
+          timeout: 30_000,
+        })
+        expect({ stdout, stderr }).toEqual({ stdout: 'closed\n'.repeat(times), stderr: '' })
+      }
+      const frame = (kind: string, content: string) =>
+        `${kind}\\x${content.length.toString(16).padStart(2, '0')}\\x00\\x00\\x00${content.replaceAll('\0', '\\x00')}`
+      const call = (...args: string[]) => frame('c', ['ask', '/', args.length, ...args, 'A=b', ''].join('\0'))
+      // Nothing at all, and an end in the middle of a frame.
+      await send(200)
+      await send(2, 'x')
+      await send(2, call('ended').slice(0, -4))
+      await send(1, 'c\\xff\\xff\\xff\\xff')
+      await send(1, 'garbage of some length')
+      await send(1, frame('c', 'ask'))
+      await send(1, frame('c', ['ask', '/', '1000000000000', 'x', ''].join('\0')))
+      await send(1, frame('c', ['cd', '/', '0', ''].join('\0')))
+      await send(1, frame('i', 'input'))
+      expect(called).toEqual([])
+      // Two frames at once, and input before it was asked for.
+      await send(1, call('twice') + call('twice'))
+      await send(1, call('wait'), frame('i', 'early'))
+      await send(1, call('much'), 'i\\xff\\xff\\xff\\x7f')
+      expect(called).not.toContain('twice')
+      await holds(
+        async () =>
+          (await sandbox.exec('for i in {1..128}; do ask & done </dev/null 2>&1; wait')).stdout === '',
+      )
+      expect((await sandbox.exec('ask "$(printf "%0100000d" 1)" </dev/null')).exitCode).toBe(0)
+      expect(called.at(-1)).toHaveLength(100_000)
+    })
+  })
+
   it('keeps no more than 128 calls at once, and says so to the others', async () => {
     const { calls, keep } = keeper()
     await withCommands({ keep }, async ({ sandbox }) => {
@@ -420,4 +492,16 @@ describe('the option commands', () => {
       await rejectionOf(sandbox.exec('true')).catch(() => {})
       expect((await sandbox.exec('show')).exitCode).toBe(0)
     }))
+
+  it('leaves no directory when the last supervisor is killed before destroy', () =>
+    withCommands(
+      { show },
+      async ({ sandbox, stateDir }) => {
+        const { stdout } = await sandbox.exec('echo $PPID')
+        proc.kill(Number(stdout))
+        await sandbox.destroy()
+        expect(readdirSync(stateDir)).toEqual([])
+      },
+      { destroys: true },
+    ))
 })

@@ -3,6 +3,7 @@ import * as alive from './alive.mjs'
 import * as background from './background.mjs'
 import * as busy from './busy.mjs'
 import * as capture from './capture.mjs'
+import * as commands from './commands.mjs'
 import * as endurance from './endurance.mjs'
 import * as exit from './exit.mjs'
 import * as firstByte from './first-byte.mjs'
@@ -32,6 +33,7 @@ export const rows = {
   idle,
   exit,
   endurance,
+  commands,
   background,
   alive,
   busy,

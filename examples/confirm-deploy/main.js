@@ -10,7 +10,7 @@ const COMMANDS = [
   'mkdir site && echo "<h1>Hello</h1>" > site/index.html',
   'tar cz site | deploy staging',
   'tar cz site | deploy production || echo "I will ask again tomorrow"',
-  'tar cz site | deploy moon',
+  'deploy moon',
 ]
 
 const directory = await mkdtemp(path.join(os.tmpdir(), 'deploy-'))

@@ -31,7 +31,12 @@ export interface HostCommandCall {
   signal: AbortSignal
 }
 
-/** Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error. */
+/**
+ * Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error.
+ *
+ * It must not wait for another command of the caller's session, which waits for this one. The caller can be any program in the
+ * sandbox, and chooses what it sends.
+ */
 export type HostCommand = (call: HostCommandCall) => number | Promise<number>
 
 /** Most commands of a sandbox. */

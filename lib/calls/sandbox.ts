@@ -86,7 +86,8 @@ export interface SandboxOptions {
   /**
    * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
    * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
-   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   * Durable jobs, which may outlive this program, do not have them. The file system of `stateDir` (with `user`: of
+   * `os.tmpdir()`) must allow programs. See {@link HostCommand}. Default: none.
    */
   commands?: Record<string, HostCommand>
   /**

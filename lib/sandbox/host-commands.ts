@@ -90,7 +90,7 @@ class Caller {
     const texts = content.toString().split('\0')
     const [name = '', cwd = '', count = ''] = texts.splice(0, 3)
     const args = texts.splice(0, Number(count))
-    if (args.length !== Number(count)) return undefined
+    if (count === '' || args.length !== Number(count)) return undefined
     // Behind the last NUL is nothing.
     const variables = texts.slice(0, -1).map((text): [string, string] => {
       const at = text.indexOf('=', 1)

@@ -11,9 +11,13 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Maximum calls of a sandbox at the same time. Further ones fail.
 const MAX_CALLS: usize = 128;
+/// How long the directory may take to respond.
+const ANSWER: Duration = Duration::from_secs(1);
 /// The PATH of programs that have none, as of execvp(3).
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -50,6 +54,11 @@ impl Commands {
             places: HostCommands { directory: directory.into(), names: self.names.clone() },
             on_call: self.on_call.clone(),
         }
+    }
+
+    /// Removes what supervisors have left that were killed. Gives up if the files do not respond.
+    pub async fn sweep(self) {
+        let _ = timeout(ANSWER, tokio::task::spawn_blocking(move || directory::sweep(&real(&self.root)))).await;
     }
 }
 

@@ -37,8 +37,9 @@ const NOT_FOUND: i32 = 127;
 
 /// If this process is a command's program, calls the function and exits. Otherwise returns.
 pub fn run_if_called() {
-    let own = std::env::current_exe();
-    if own.is_ok_and(|path| path.file_name() == Some(OsStr::new(PROGRAM))) {
+    let Ok(own) = std::env::current_exe() else { return };
+    // The kernel appends ` (deleted)` when the directory has been removed meanwhile.
+    if own.file_name().is_some_and(|name| name.as_bytes().starts_with(PROGRAM.as_bytes())) {
         std::process::exit(run(name()));
     }
 }

@@ -10,9 +10,10 @@
 use nacre_containment::job::lock;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -21,6 +22,11 @@ use std::time::Duration;
 /// The program in the directory, to which all links lead.
 pub const PROGRAM: &str = "nacre-command";
 
+/// The beginning of the directory's name.
+const NAME: &str = "nacre-commands-";
+const HASH_DIGITS: usize = 16;
+/// Maximum entries of the directory above it that are looked at.
+const MOST_ENTRIES: usize = 10_000;
 /// How often another process may be in the way, which takes a few milliseconds.
 const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -34,7 +40,7 @@ pub fn path<'a>(root: &Path, names: impl Iterator<Item = &'a str>, program: &Pat
     if let Ok(info) = program.metadata() {
         (info.len(), info.mtime(), info.mtime_nsec()).hash(&mut hasher);
     }
-    root.join(format!("nacre-commands-{:016x}", hasher.finish()))
+    root.join(format!("{NAME}{:0HASH_DIGITS$x}", hasher.finish()))
 }
 
 /// The directory, in use.
@@ -77,10 +83,37 @@ impl Directory {
     /// Removes the directory, unless another supervisor uses it.
     pub fn close(self) {
         // The kernel gives up the shared lock first, so of those that end at the same moment, the last one succeeds.
-        if matches!(lock::try_lock(&self.lock), Ok(true)) && is_at(&self.lock, &self.path) {
-            let _ = fs::remove_dir_all(&self.path);
+        remove_unused(&self.lock, &self.path);
+    }
+}
+
+/// Removes the directories in `root` that nothing uses: their supervisors were killed.
+pub fn sweep(root: &Path) {
+    let is_named = |name: &OsStr| {
+        let hash = name.as_bytes().strip_prefix(NAME.as_bytes());
+        hash.is_some_and(|hash| hash.len() == HASH_DIGITS && hash.iter().all(u8::is_ascii_hexdigit))
+    };
+    let entries = fs::read_dir(root).into_iter().flatten().take(MOST_ENTRIES).flatten();
+    for entry in entries.filter(|entry| is_named(&entry.file_name())) {
+        if let Ok(directory) = lock::open(&entry.path()) {
+            remove_unused(&directory, &entry.path());
         }
     }
+}
+
+/// Removes the directory with what `fill` has made, unless there is more in it.
+fn remove_unused(directory: &File, path: &Path) {
+    let is_own = directory.metadata().is_ok_and(|info| !is_of_other(&info));
+    if !is_own || !matches!(lock::try_lock(directory), Ok(true)) || !is_at(directory, path) {
+        return;
+    }
+    for entry in fs::read_dir(path).into_iter().flatten().take(MOST_ENTRIES).flatten() {
+        let is_program = entry.file_name().as_bytes().starts_with(PROGRAM.as_bytes());
+        if is_program || fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(PROGRAM)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    let _ = fs::remove_dir(path);
 }
 
 /// Opens the directory with a shared lock; `None` if it is being removed.
@@ -119,7 +152,8 @@ fn fill(path: &Path, names: &[String], program: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
     let place = path.join(PROGRAM);
     if !place.exists() {
-        let new = path.join(format!("{PROGRAM}.{}", std::process::id()));
+        // Pids are not unique: another process can be in another pid namespace.
+        let new = path.join(format!("{PROGRAM}.{:016x}", RandomState::new().hash_one(0)));
         fs::copy(program, &new)?;
         fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
         fs::rename(&new, &place)?;
@@ -161,6 +195,24 @@ mod tests {
         assert!(!path.exists());
         open(&path).unwrap().close();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_a_killed_user_has_left_is_swept() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(format!("{NAME}{name}"));
+        let [used, left, more] = ["0123456789abcdef", "0123456789abcde0", "0123456789abcde1"].map(at);
+        let directory = open(&used).unwrap();
+        drop(open(&left).unwrap());
+        drop(open(&more).unwrap());
+        fs::write(more.join("of-another"), "").unwrap();
+        let others = ["", "of-a-user", "0123456789abcdeg", "0123456789abcdef0"].map(at);
+        others.iter().for_each(|other| fs::create_dir(other).unwrap());
+        fs::write(others[1].join("file"), "").unwrap();
+        sweep(root.path());
+        assert!(used.join("ask").exists() && !left.exists() && others.iter().all(|other| other.exists()));
+        assert_eq!(fs::read_dir(&more).unwrap().count(), 1, "what is not its own stays");
+        directory.close();
     }
 
     #[test]

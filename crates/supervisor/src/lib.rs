@@ -113,11 +113,14 @@ pub fn main() {
     }
 }
 
+/// Also when the file has been replaced by another version.
+const OWN_PROGRAM: &str = "/proc/self/exe";
+
 /// Listens for calls of the host's commands.
 fn listen(HostCommands { directory, names }: &HostCommands, mark: Option<u64>) -> io::Result<Calls> {
     let open = || {
         let mark = mark.ok_or_else(|| io::Error::other("the limit of file locks (RLIMIT_LOCKS) cannot be raised"))?;
-        Calls::open(Directory::open(Path::new(directory), names, &std::env::current_exe()?)?, mark)
+        Calls::open(Directory::open(Path::new(directory), names, Path::new(OWN_PROGRAM))?, mark)
     };
     let problem =
         |error: io::Error| format!("the commands of the sandbox, in {}: {error}", Path::new(directory).display());

@@ -412,6 +412,9 @@ impl Sandbox {
                 // The last supervisor has removed the group, except if none was started.
                 let _ = std::fs::remove_dir(group);
             }
+            if let Some(commands) = sandbox.inner.config.commands.clone() {
+                commands.sweep().await;
+            }
             if let Some(workspace) = sandbox.inner.workspace.clone() {
                 let _ = tokio::task::spawn_blocking(move || workspace.close()).await;
             }
