@@ -71,7 +71,7 @@ export interface ClientOptions {
  * `discard` or `checkpoint` asks the server to cancel it, and the call settles as a local one: if it has begun, it resolves.
  * If the connection breaks before the reply, it rejects with CONNECTION_FAILED, and may have been done. With a `signal`, it
  * waits on the server for 10 s after this program has ended, and without one not at all. After `destroy`, all calls of
- * `workspace` reject with SANDBOX_DESTROYED. `fork` rejects with WORKSPACE_UNSUPPORTED: a server serves one sandbox.
+ * `workspace` reject with SANDBOX_DESTROYED. There is no `fork`: a server serves one sandbox.
  *
  * `destroy` kills the processes and deletes the sessions that this object started, and ends its requests. It affects
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.

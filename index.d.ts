@@ -128,11 +128,11 @@ export type SandboxErrorCode =
   | 'OUTPUT_LIMIT'
   | 'PERMISSION_DENIED'
   | 'PORT_CLOSED'
-  | 'PORT_UNSUPPORTED'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
+  | 'PROCESS_WAIT_TIMEOUT'
   | 'PROJECT_TOO_WIDE'
   | 'REQUEST_REFUSED'
   | 'ROLLED_BACK'
@@ -153,6 +153,26 @@ export type SandboxErrorCode =
   | 'WORKSPACE_LOST'
   | 'WORKSPACE_NOT_ENABLED'
   | 'WORKSPACE_UNSUPPORTED'
+/**
+ * What a program can do about an error, whatever its code. `option`: an argument must change. `not-found`: nothing has this
+ * name. `conflict`: something is in the way, and may be gone later. `denied`: it is forbidden. `unsupported`: this machine or
+ * sandbox cannot do it. `unavailable`: what the call needs is missing, or does not answer. `limit`: it is too large.
+ * `timeout`: it took too long. `aborted`: the caller aborted it. `failed`: the program failed, and its output says why.
+ * `ended`: what the call used has ended. `internal`: nacre failed.
+ */
+export type ErrorKind =
+  | 'aborted'
+  | 'conflict'
+  | 'denied'
+  | 'ended'
+  | 'failed'
+  | 'internal'
+  | 'limit'
+  | 'not-found'
+  | 'option'
+  | 'timeout'
+  | 'unavailable'
+  | 'unsupported'
 /** Codes of {@link OptionError}. */
 export type OptionErrorCode =
   | 'INVALID_COMMAND'
@@ -621,9 +641,12 @@ export interface SandboxStats extends SessionStats {
   sessions: number
 }
 
-/** Options of {@link Process.waitForExit}. */
+/** Options of {@link Process.waitForExit} and the other waits for a process. */
 export interface WaitOptions {
-  /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
+  /**
+   * Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT, that for the end with PROCESS_WAIT_TIMEOUT; 0 to 2147483647,
+   * 0 = none. Default: 0.
+   */
   timeout?: number
   /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal
@@ -856,7 +879,7 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
   waitForExit(options?: WaitOptions | number): Promise<ProcessExit>
   /** Looks again. Over HTTP, this also brings all properties up to date; in this process they always are. */
   getStatus(): Promise<ProcessStatus>
@@ -1060,6 +1083,8 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
     },
   )
   readonly code: SandboxErrorCode
+  /** What kind of failure it is: fewer words than codes, to decide what to do. */
+  readonly kind: ErrorKind
   /**
    * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
    */
@@ -1092,6 +1117,7 @@ export declare class OptionError extends TypeError {
   )
   readonly name: 'OptionError'
   readonly code: OptionErrorCode
+  readonly kind: 'option'
 }
 /**
  * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
@@ -1101,6 +1127,7 @@ export declare class AddonError extends Error {
   constructor(code: AddonErrorCode, message: string, cause?: unknown)
   readonly name: 'AddonError'
   readonly code: AddonErrorCode
+  readonly kind: 'unavailable'
 }
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
 export declare class AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
@@ -1110,6 +1137,7 @@ export declare class AbortError<E extends Encoding = 'utf8', L extends boolean =
   constructor(reason: unknown, result?: ExecResult<E, L>)
   readonly name: 'AbortError'
   readonly code: 'ABORT_ERR'
+  readonly kind: 'aborted'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   readonly shortMessage: string
   /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
@@ -1702,6 +1730,33 @@ export interface Files {
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
+/** Where a host command writes to. */
+export interface HostCommandOutput {
+  /** Resolves once the bytes are on their way to the caller. Await it, so that a slow reader slows the function down. */
+  write(data: string | Uint8Array): Promise<void>
+}
+/** A call of a host command by a program of the sandbox. */
+export interface HostCommandCall {
+  /** The arguments after the name. Bytes that are not UTF-8 are U+FFFD. */
+  args: string[]
+  /** The environment of the caller. */
+  env: Record<string, string>
+  /** The directory of the caller. */
+  cwd: string
+  /** The session of the caller. */
+  sessionId: string
+  /** Its standard input. Only what the loop asks for is read, at most 64 KiB at a time. */
+  stdin: AsyncIterableIterator<Uint8Array>
+  /** Its standard output. */
+  stdout: HostCommandOutput
+  /** Its standard error. */
+  stderr: HostCommandOutput
+  /** Aborted when the caller ends before the function: `stdin` and `write` then reject. */
+  signal: AbortSignal
+}
+/** Returns the exit code, 0 to 255. Anything else, and an exception, is 1 with a message on standard error. */
+export type HostCommand = (call: HostCommandCall) => number | Promise<number>
+
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
   jobId: string
@@ -1912,19 +1967,36 @@ export interface OpenPort {
 }
 /** A connection to a program of a session, for bytes in both directions: a `Duplex` of `node:stream`. */
 export type PortConnection = Duplex
-/** Options of {@link Session.listen}. */
-export interface ListenOptions {
-  /** The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: 0. */
+/** Options of `forward` of a sandbox in a container. */
+export interface ForwardOptions {
+  /**
+   * The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: the same port, or a free one if it is taken:
+   * it always is where the sandbox has the network of this machine.
+   */
   local?: number
 }
-/** A port of this machine that leads to a port of a sandbox. */
-export interface Forwarding {
+/** Options of {@link Sandbox.forward}. */
+export interface SandboxForwardOptions extends ForwardOptions {
+  /**
+   * The session whose port it is. Default: for each connection, the first session that listens on it: 'default', then the others
+   * by their ids.
+   */
+  sessionId?: string
+}
+/**
+ * A port of this machine that leads to a port of a sandbox. It ends with `close`, with the sandbox, and with the session that it
+ * was made for: then the port is free, and its connections are closed. Like any server, it keeps
+ * the event loop alive.
+ */
+export interface Forwarding extends AsyncDisposable {
   /** Like 'http://127.0.0.1:3000'. */
   readonly url: string
-  /** The port on 127.0.0.1. */
+  /** The port on 127.0.0.1: that of `local`, or the one that was free. */
   readonly port: number
-  /** Ends the listener and its connections. Idempotent. */
-  close(): void
+  /** Ends the listener and its connections. Resolves when the port is free. Never rejects. Idempotent. */
+  close(): Promise<void>
+  /** The same as `close`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 /** Options of `SandboxClient.portUrl`. */
 export interface PortUrlOptions {
@@ -2071,8 +2143,11 @@ export interface RunningCommand {
   /** The owner of the hold on the session ({@link Session.hold}); null if no caller holds it. */
   heldBy: string | null
 }
-/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
-export interface Session {
+/**
+ * A persistent bash session, of a {@link Sandbox} or a `SandboxClient`. Its directory, variables, functions, options and traps
+ * persist between commands.
+ */
+export interface AnySession {
   readonly id: string
   /** File access as this session's commands have it. Relative paths start at the session's directory. */
   readonly files: Files
@@ -2118,25 +2193,6 @@ export interface Session {
   /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
   ports(): Promise<OpenPort[]>
   /**
-   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
-   * program of the machine: nacre looks up which process listens, before and after it connects.
-   *
-   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
-   *
-   * Rejects with PORT_CLOSED if no program of the session takes the connection, with PORT_UNSUPPORTED unless the sandbox is in
-   * this process, and with {@link OptionError} or SESSION_NOT_FOUND.
-   */
-  connect(port: number): Promise<PortConnection>
-  /**
-   * Lets programs of this machine connect to a program of this session: listens on 127.0.0.1 and passes each connection on as
-   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
-   *
-   * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
-   * PORT_UNSUPPORTED unless the sandbox is in this process, with {@link OptionError}, and with the error of the system
-   * (EADDRINUSE) if `local` is taken.
-   */
-  listen(port: number, options?: ListenOptions): Promise<Forwarding>
-  /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
    *
@@ -2153,11 +2209,24 @@ export interface Session {
    *
    * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
    */
-  hold(owner: string): Promise<Hold<Session>>
+  hold(owner: string): Promise<Hold<this>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */
   [Symbol.asyncDispose](): Promise<void>
+}
+/** A session of a {@link Sandbox} in this process. */
+export interface Session extends AnySession {
+  /**
+   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
+   * program of the machine: nacre looks up which process listens, before and after it connects.
+   *
+   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
+   *
+   * Rejects with PORT_CLOSED if no program of the session takes the connection, and with {@link OptionError} or
+   * SESSION_NOT_FOUND. For a port of this machine that leads to a program, see {@link Sandbox.forward}.
+   */
+  connect(port: number): Promise<PortConnection>
 }
 
 /** Options of a copy-on-write workspace. */
@@ -2415,6 +2484,12 @@ export interface SandboxOptions {
    */
   workspace?: 'direct' | 'copy-on-write' | WorkspaceOptions
   /**
+   * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
+   * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
+   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   */
+  commands?: Record<string, HostCommand>
+  /**
    * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
    * 'SIGTERM'.
    */
@@ -2477,7 +2552,7 @@ export interface Capabilities {
   notes: string[]
 }
 /** What a {@link Sandbox} and a `SandboxClient` have in common. */
-export interface AnySandbox extends AsyncDisposable {
+export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisposable {
   /**
    * Runs a command in a session's shell. Resolves when the command has ended, whatever its exit code.
    *
@@ -2565,11 +2640,11 @@ export interface AnySandbox extends AsyncDisposable {
    *
    * Rejects with INVALID_ID, SESSION_ALREADY_EXISTS, CWD_NOT_FOUND, SPAWN_FAILED.
    */
-  createSession(options?: SessionOptions): Promise<Session>
+  createSession(options?: SessionOptions): Promise<S>
   /** Returns the session with this id, or null. */
-  getSession(id: string): Promise<Session | null>
+  getSession(id: string): Promise<S | null>
   /** Lists all sessions, including 'default'. */
-  listSessions(): Promise<Session[]>
+  listSessions(): Promise<S[]>
   /**
    * Kills everything in a session and deletes the session. Resolves when everything has ended.
    *
@@ -2611,17 +2686,6 @@ export interface AnySandbox extends AsyncDisposable {
    * as {@link Sandbox.rollback}.
    */
   undo(): Promise<Undo>
-  /**
-   * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,
-   * it makes that many, and resolves with a list. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
-   * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
-   * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
-   *
-   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A `SandboxClient` rejects with
-   * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
-   */
-  fork(options?: ForkOptions): Promise<Sandbox>
-  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
   /**
    * Measures the resources that all open sessions use, whichever caller has opened them, as {@link Session.stats} does for one.
    * Sessions that have ended and durable jobs are not included. Nothing is measured before a call asks.
@@ -2692,6 +2756,28 @@ export declare class Sandbox {
   /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
   constructor(options?: SandboxOptions)
 }
-export interface Sandbox extends AnySandbox {
+export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs
+  /**
+   * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,
+   * it makes that many, and resolves with a list. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
+   * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
+   * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
+   *
+   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none.
+   */
+  fork(options?: ForkOptions): Promise<Sandbox>
+  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
+  /**
+   * Lets programs of this machine connect to a program of the sandbox: listens on 127.0.0.1 and passes each connection on as
+   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
+   *
+   * ```js
+   * const { url } = await sandbox.forward(3000)
+   * ```
+   *
+   * It ends with its `close`, with the session that `sessionId` names, and with the sandbox. Every user of this machine can
+   * connect. Rejects with {@link OptionError}, SESSION_NOT_FOUND, and the error of the system (EADDRINUSE) if `local` is taken.
+   */
+  forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
 }

@@ -17,6 +17,7 @@ use crate::variables::zip;
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPolicy, SureSink};
+use nacre_core::host_commands::{Commands, OnCall};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
@@ -41,6 +42,8 @@ pub struct NativeSandbox {
     pub(crate) jobs: Store,
     pub(crate) open_files: Arc<OpenFiles>,
     calls: Arc<Calls>,
+    /// The commands of the host.
+    on_call: OnCall,
 }
 
 #[napi]
@@ -50,7 +53,14 @@ impl NativeSandbox {
     pub fn new(env: Env, config: NativeConfig, on_event: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let emitter = Arc::new(Emitter::new(on_event)?);
         let jobs = Store::new(config.jobs_root.clone());
+        let on_call = receive(Arc::clone(&emitter));
+        let commands = config.command_names.zip(config.commands_root).map(|(names, root)| Commands {
+            names,
+            root: root.into(),
+            on_call: on_call.clone(),
+        });
         let sandbox = Sandbox::new(Config {
+            commands,
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             on_question: tell(Arc::clone(&emitter)),
             cwd: config.cwd.into(),
@@ -78,7 +88,15 @@ impl NativeSandbox {
                 abandon(sandbox);
             }
         })?;
-        Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
+        Ok(Self {
+            sandbox,
+            emitter,
+            jobs,
+            open_files: Arc::default(),
+            waits: Arc::default(),
+            calls: Arc::default(),
+            on_call,
+        })
     }
 
     /// Queues a command. Returns the number of the process that it can become, or its last event, if the command has ended
@@ -321,6 +339,12 @@ impl NativeSandbox {
         })
     }
 
+    /// The call of a command of the host has ended: its socket is closed.
+    #[napi(catch_unwind)]
+    pub fn call_ended(&self) {
+        self.on_call.ended();
+    }
+
     /// Makes pending events keep the event loop alive.
     #[napi(js_name = "ref", catch_unwind)]
     pub fn keep_alive(&self, env: Env) {
@@ -395,6 +419,13 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 fn tell(emitter: Arc<Emitter>) -> OnQuestion {
     OnQuestion::new(move |asked| {
         emitter.emit(NativeEvent::Question { question: question(asked) });
+    })
+}
+
+/// Sends each call of a command of the host to JavaScript.
+fn receive(emitter: Arc<Emitter>) -> OnCall {
+    OnCall::new(move |session, connection| {
+        emitter.emit(NativeEvent::Called { session_id: session.into(), socket: Socket(connection) });
     })
 }
 

@@ -70,8 +70,11 @@ describe('while the timers are fake', () => {
       process.waitForLog('never', { timeout: 50 }),
       process.waitForPort(1, { timeout: 50 }),
     ]
-    for (const error of await rejectionsOf(waits))
-      expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT' })
+    expect(await rejectionsOf(waits)).toMatchObject([
+      { code: 'PROCESS_WAIT_TIMEOUT' },
+      { code: 'PROCESS_READY_TIMEOUT' },
+      { code: 'PROCESS_READY_TIMEOUT' },
+    ])
     expect(await process.waitFor({ timeout: 50 })).toMatchObject({ by: 'timeout' })
     await process.kill()
   })

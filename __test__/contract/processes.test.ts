@@ -260,7 +260,7 @@ describe('processes', () => {
     const { line, match } = await process.waitForLog(/port (\d+)/)
     expect([line, match?.[1]]).toEqual(['port 8080', '8080'])
     expect(await rejectionOf(process.waitForExit({ timeout: 50 }))).toMatchObject({
-      ...{ code: 'PROCESS_READY_TIMEOUT', logTail: 'port 8080\n' },
+      ...{ code: 'PROCESS_WAIT_TIMEOUT', kind: 'timeout', logTail: 'port 8080\n' },
       message: expect.stringContaining('50 ms passed before it ended'),
     })
     for (const wait of [process.waitForExit(40), process.waitForLog('x', 40)])

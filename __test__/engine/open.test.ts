@@ -19,20 +19,20 @@ describe('on this machine', () => {
     expect(sandbox).toBeInstanceOf(Sandbox)
     expect(sandbox.container).toBe(null)
     expect((await sandbox.exec('echo $PWD $X')).stdout).toBe('/usr set\n')
-    expect(await sandbox.forward(3000)).toMatchObject({ url: 'http://127.0.0.1:3000' })
     await sandbox.stop()
     expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
   })
 
-  it('forwards another port, until the sandbox ends', () =>
-    withServer(async (port) => {
-      const sandbox = await openSandbox({ where: 'here' })
-      const { url } = await sandbox.forward(port, 0)
-      expect(url).not.toContain(`:${port}`)
-      expect(await (await fetch(`${url}/a`)).text()).toBe('/a')
-      await sandbox.destroy()
-      await expect(fetch(url)).rejects.toThrow()
-    }))
+  it('forwards ports of its programs, until it ends', async () => {
+    const sandbox = await openSandbox({ where: 'here' })
+    const port = await freePort()
+    const script = `require('http').createServer((q, r) => r.end(q.url)).listen(${port}, '127.0.0.1', () => console.log('up'))`
+    await (await sandbox.startProcess(['node', '-e', script])).waitForLog('up')
+    const { url } = await sandbox.forward(port)
+    expect(await (await fetch(`${url}/a`)).text()).toBe('/a')
+    await sandbox.destroy()
+    await expect(fetch(url)).rejects.toThrow()
+  })
 })
 
 describe('the engine', () => {
@@ -276,17 +276,18 @@ describe('a container', () => {
     withServer((port) =>
       withStandIn(['docker'], async ({ open }) => {
         const sandbox = await open()
-        const { url, close } = await sandbox.forward(port)
+        const forwarding = await sandbox.forward(port)
+        const { url } = forwarding
         expect(url).not.toContain(`:${port}`)
         expect(await (await fetch(`${url}/b`)).text()).toBe('/b')
         const body = 'x'.repeat(3_000_000)
         expect(await (await fetch(`${url}/c`, { method: 'POST', body })).text()).toBe('/c3000000')
-        await expect(sandbox.forward(port, port)).rejects.toMatchObject({ code: 'EADDRINUSE' })
+        await expect(sandbox.forward(port, { local: port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
         await expect(sandbox.forward(0)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
-        close()
+        await forwarding.close()
         await expect(fetch(url)).rejects.toThrow()
         const free = await freePort()
-        const dead = await sandbox.forward(free, 0)
+        const dead = await sandbox.forward(free, { local: 0 })
         await expect(fetch(dead.url)).rejects.toThrow()
         expect((await sandbox.exec('echo lives')).stdout).toBe('lives\n')
         // Programs may connect while it ends.

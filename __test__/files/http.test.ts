@@ -36,7 +36,7 @@ it('errors are envelopes with the path', () =>
     expect((await get(`${CONTENT}?path=none`)).body).toMatchObject({
       code: 'FILE_NOT_FOUND',
       httpStatus: 404,
-      context: { kind: 'SandboxError', path: 'none', sessionId: 'default' },
+      context: { name: 'SandboxError', kind: 'not-found', path: 'none', sessionId: 'default' },
     })
     expect((await get(CONTENT)).body).toMatchObject({ code: 'INVALID_OPTION' })
     expect((await get(`${CONTENT}?path=a&pathBase64=YQ==`)).body).toMatchObject({ code: 'INVALID_OPTION' })

@@ -61,7 +61,6 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
     createSession: [way('createSession', (o) => sandbox.createSession(o))],
     setEnvVars: [way('setEnvVars', (o) => sandbox.setEnvVars({}, o))],
     'session.history': [way('session.history', (o) => session.history(o))],
-    'session.listen': [way('session.listen', (o) => session.listen(1, o))],
     isolation: [within('isolation', (isolation) => sandbox.createSession({ isolation }))],
     'isolation.filesystem': [
       within('isolation.filesystem', (filesystem) => sandbox.createSession({ isolation: { filesystem } })),
@@ -141,7 +140,6 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
     'jobs.prune': [way('jobs.prune', (o) => jobs.prune(o))],
     'jobs.cancel': [way('jobs.cancel', (o) => jobs.cancel('x', o))],
     checkpoint: [way('checkpoint', (o) => sandbox.checkpoint(o))],
-    fork: [way('fork', (o) => sandbox.fork(1, o)), way('fork', (o) => sandbox.fork(undefined as Any, o))],
     'workspace.changes': [way('workspace.changes', (o) => workspace.changes(o))],
     'workspace.diff': [way('workspace.diff', (o) => workspace.diff(o))],
     'workspace.commit': [way('workspace.commit', (o) => workspace.commit(o))],
@@ -160,6 +158,8 @@ export function ownWays(sandbox: Sandbox, client: SandboxClient, stateDir: strin
   const backend = { process: { executeCommand: () => Promise.reject(new Error('this must not be called')) } }
   return {
     'new Sandbox': [way('Sandbox', (o) => new Sandbox(o))],
+    fork: [way('fork', (o) => sandbox.fork(1, o)), way('fork', (o) => sandbox.fork(undefined as Any, o))],
+    forward: [way('forward', (o) => sandbox.forward(1, o))],
     'new SandboxClient': [way('SandboxClient', (o) => new SandboxClient(o), { url: 'http://127.0.0.1:1' })],
     openSandbox: [way('openSandbox', (o) => openSandbox(o))],
     'mounts of openSandbox': [
@@ -212,6 +212,14 @@ export function ownWays(sandbox: Sandbox, client: SandboxClient, stateDir: strin
 }
 
 export type Argument = [name: string, cases: Cases, ...calls: Array<(value: Any) => unknown>]
+
+/** The checked arguments of calls that only a sandbox in this process has. */
+export function localArguments({ sandbox, session }: Place): Argument[] {
+  return [
+    ['port', casesWith('1 to 65535'), (v) => session.connect(v), (v) => sandbox.forward(v)],
+    ['count', casesWith('1 to 256'), (v) => sandbox.fork(v, {})],
+  ]
+}
 
 /** Arguments beside options, and filters without a table. */
 export function sharedArguments({ sandbox, session, process, stream }: Place): Argument[] {
@@ -278,8 +286,7 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
     ],
     ['vars', variables, (v) => sandbox.setEnvVars(v), (v) => session.setEnvVars(v)],
     ['cursor', cursor, (v) => jobs.read('x', v), (v) => jobs.follow('x', v)],
-    ['port', port, (v) => process.waitForPort(v), (v) => session.connect(v), (v) => session.listen(v)],
-    ['count', casesWith('1 to 256'), (v) => sandbox.fork(v, {})],
+    ['port', port, (v) => process.waitForPort(v)],
     ['answer', casesWith('once or session or deny'), (v) => sandbox.answer('1', v)],
     ['data', casesWith('text or bytes'), (v) => process.write(v), (v) => stream.write(v)],
     ['data', casesWith("text, bytes, an iterable of them, or 'pipe'"), (v) => files.write('made', v)],

@@ -21,7 +21,15 @@ import { calls as serverCalls } from '../../packages/server/lib/options.js'
 import { calls as toolsCalls } from '../../packages/tools/lib/options.js'
 import { casesOf, type Wrong } from '../helpers/kinds.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { type Argument, ownWays, type Place, sharedArguments, sharedWays, type Way } from './calls.js'
+import {
+  type Argument,
+  localArguments,
+  ownWays,
+  type Place,
+  sharedArguments,
+  sharedWays,
+  type Way,
+} from './calls.js'
 
 const calls = [
   ...[
@@ -200,9 +208,12 @@ describe('wrong options are refused by', () => {
   })
 })
 
-describe.each(['in this process', 'by a client'] as const)('wrong arguments are refused %s:', (where) => {
-  it.each(sharedArguments(blank()).map(([name], at) => [name, at] as const))('%s (%i)', async (_, at) => {
-    const [name, cases, ...ways] = sharedArguments(places[where])[at] as Argument
+describe.each([
+  ['in this process', (place: Place) => [...sharedArguments(place), ...localArguments(place)]],
+  ['by a client', sharedArguments],
+] as const)('wrong arguments are refused %s:', (where, argumentsOf) => {
+  it.each(argumentsOf(blank()).map(([name], at) => [name, at] as const))('%s (%i)', async (_, at) => {
+    const [name, cases, ...ways] = argumentsOf(places[where])[at] as Argument
     for (const call of ways)
       for (const one of cases.wrong) expectRefusal(await refusalOf(() => call(one.value)), one, name)
   })

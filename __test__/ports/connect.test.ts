@@ -3,9 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Sandbox, type Session } from 'nacre'
-import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
-import { withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { freePort } from '../helpers/serving.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -134,18 +132,6 @@ describe('session.connect', () => {
     ))
 })
 
-it('connections to ports of a client are refused with what works instead', () =>
-  withServer(async ({ url }) => {
-    const client = new SandboxClient({ url })
-    const session = await client.createSession()
-    for (const call of [session.connect(80), session.listen(80)])
-      expect(await rejectionOf(call)).toMatchObject({
-        code: 'PORT_UNSUPPORTED',
-        message: expect.stringContaining('portUrl'),
-      })
-    await client.destroy()
-  }))
-
 describe('in a network namespace', () => {
   it('leads to the programs of the session, which share no ports with the machine', () =>
     withSandbox(
@@ -185,44 +171,108 @@ describe('in a network namespace', () => {
   })
 })
 
-describe('session.listen', () => {
+/** What a server on this local port replies. */
+async function replyAt(port: number): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.end('hello')
+  return text(socket)
+}
+
+async function expectFree(port: number): Promise<void> {
+  const [error] = await once(connect(port, '127.0.0.1'), 'error')
+  expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)
+}
+
+describe('sandbox.forward', () => {
   it('opens a local port that leads inside, also before a program listens, until it is closed', () =>
     withSandbox(async ({ sandbox }) => {
       const session = await sandbox.createSession()
       const port = await freePort()
-      const local = await session.listen(port)
+      const local = await sandbox.forward(port)
       expect(local.url).toBe(`http://127.0.0.1:${local.port}`)
       const early = connect(local.port, '127.0.0.1').on('error', () => {})
       await once(early, 'close')
+      // The program has its port, which is one of this machine.
       await startEcho(session, port)
-      const socket = connect({ port: local.port, host: '127.0.0.1', allowHalfOpen: true })
-      socket.end('hello')
-      expect(await text(socket)).toBe('HELLO')
-      expect(await rejectionOf(session.listen(port, { local: local.port }))).toMatchObject({
+      expect(await replyAt(local.port)).toBe('HELLO')
+      expect(await rejectionOf(sandbox.forward(port, { local: local.port }))).toMatchObject({
         code: 'EADDRINUSE',
       })
       const open = connect(local.port, '127.0.0.1').on('error', () => {})
       await once(open, 'connect')
       const end = once(open, 'close')
-      local.close()
-      local.close()
-      await end
-      const [error] = await once(connect(local.port, '127.0.0.1'), 'error')
-      expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)
+      await Promise.all([local.close(), local.close(), end])
+      expect(local.url).toBe(`http://127.0.0.1:${local.port}`)
+      await expectFree(local.port)
+      {
+        await using named = await sandbox.forward(port, { local: local.port, sessionId: session.id })
+        expect(named.port).toBe(local.port)
+        expect(await replyAt(named.port)).toBe('HELLO')
+      }
+      await expectFree(local.port)
     }))
 
-  it('ends with the session, and rejects bad ports', () =>
-    withSandbox(async ({ sandbox }) => {
-      const session = await sandbox.createSession()
-      const local = await session.listen(1, { local: 0 })
-      expect(await rejectionOf(session.listen(0))).toMatchObject({ code: 'INVALID_OPTION' })
-      expect(await rejectionOf(session.listen(1, { local: -1 }))).toMatchObject({ code: 'INVALID_OPTION' })
-      expect(await rejectionOf(session.listen(1, { remote: 1 } as never))).toMatchObject({
-        code: 'INVALID_OPTION',
-      })
-      await session.delete()
-      const [error] = await once(connect(local.port, '127.0.0.1'), 'error')
-      expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)
-      expect(await rejectionOf(session.listen(1))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
-    }))
+  it('has the same port as a sandbox with a network of its own, or a free one if it is taken', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const session = await sandbox.createSession()
+        const port = await freePort()
+        const same = await sandbox.forward(port)
+        expect(same.port).toBe(port)
+        await startEcho(session, port)
+        expect(await replyAt(port)).toBe('HELLO')
+        const other = await sandbox.forward(port)
+        expect(other.port).not.toBe(port)
+        expect(await replyAt(other.port)).toBe('HELLO')
+      },
+      { options: { isolation: 'workspace' } },
+    ))
+
+  it('leads to the session that it names', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const [a, b] = [await sandbox.createSession({ id: 'a' }), await sandbox.createSession({ id: 'b' })]
+        const port = await freePort()
+        await startEcho(b, port)
+        const toA = await sandbox.forward(port, { sessionId: 'a', local: 0 })
+        const toB = await sandbox.forward(port, { sessionId: 'b', local: 0 })
+        const toAny = await sandbox.forward(port, { local: 0 })
+        expect([await replyAt(toA.port).catch(() => ''), await replyAt(toB.port)]).toEqual(['', 'HELLO'])
+        expect(await replyAt(toAny.port)).toBe('HELLO')
+        await a.delete()
+        await b.delete()
+        await Promise.all([expectFree(toA.port), expectFree(toB.port)])
+        await toAny.close()
+      },
+      { options: { isolation: 'workspace' } },
+    ))
+
+  it('ends with the session and the sandbox, and rejects bad ports', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const { id } = await sandbox.createSession()
+        const ofSession = await sandbox.forward(1, { local: 0, sessionId: id })
+        const ofSandbox = await sandbox.forward(1)
+        for (const bad of [
+          () => sandbox.forward(0),
+          () => sandbox.forward(1, { local: -1 }),
+          () => sandbox.forward(1, { remote: 1 } as never),
+          () => sandbox.forward(1, 3000 as never),
+        ])
+          expect(await rejectionOf(bad())).toMatchObject({ code: 'INVALID_OPTION' })
+        await sandbox.deleteSession(id)
+        await expectFree(ofSession.port)
+        expect(await rejectionOf(sandbox.forward(1, { sessionId: id }))).toMatchObject({
+          code: 'SESSION_NOT_FOUND',
+        })
+        const meanwhile = sandbox.forward(1).catch((error) => error)
+        await sandbox.destroy()
+        await expectFree(ofSandbox.port)
+        expect(await rejectionOf(sandbox.forward(1))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+        const left = await meanwhile
+        if (left.port !== undefined) await expectFree(left.port)
+        await ofSandbox.close()
+      },
+      { destroys: true },
+    ))
 })

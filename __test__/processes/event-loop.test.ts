@@ -49,7 +49,7 @@ describe('the host', () => {
       setTimeout(() => { controller.abort(); reader.return() }, 30)
       print((await Promise.allSettled(waits)).map(({ reason }) => reason.code).join())
       print(JSON.stringify(await next))`
-    const timeouts = 'PROCESS_READY_TIMEOUT,PROCESS_READY_TIMEOUT,PROCESS_READY_TIMEOUT'
+    const timeouts = 'PROCESS_WAIT_TIMEOUT,PROCESS_READY_TIMEOUT,PROCESS_READY_TIMEOUT'
     expect(await outputOf(program)).toBe(`${timeouts},ABORT_ERR,ABORT_ERR,ABORT_ERR\n{"done":true}\n`)
   })
 

@@ -1,7 +1,7 @@
 /** Compiled, never run: what the types of the client and the server allow and refuse. */
 
 import { createServer, type Serving, serve } from '@nacre/server'
-import type { ExecResult, Process, Sandbox, SandboxError, Service, Session } from 'nacre'
+import type { AnySession, ExecResult, Process, Sandbox, SandboxError, Service } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 
 /** Compiles only when both types are the same. */
@@ -19,7 +19,15 @@ export async function client(sandbox: Sandbox) {
   same<typeof bytes.all, Uint8Array>()
   same<typeof remote.execStream, typeof sandbox.execStream>()
   same<typeof remote.streamProcessLogs, typeof sandbox.streamProcessLogs>()
-  same<Awaited<ReturnType<typeof remote.createSession>>, Session>()
+  same<Awaited<ReturnType<typeof remote.createSession>>, AnySession>()
+  const { held } = await (await remote.createSession()).hold('a')
+  same<typeof held, AnySession>()
+  // @ts-expect-error: a stream to a port needs a sandbox in this process
+  await (await remote.createSession()).connect(80)
+  // @ts-expect-error: portUrl is the way to a port of a server
+  await remote.forward(80)
+  // @ts-expect-error: a server serves one sandbox
+  await remote.fork()
   const process: Process = await remote.startProcess('ls', { input: 'pipe' })
   same<Awaited<ReturnType<typeof process.resize>>, boolean>()
   const service: Service = await remote.startService('ls', { healthCheck: { port: 80 } })

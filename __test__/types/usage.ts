@@ -2,10 +2,13 @@
 import { createRemoteJobs } from '@nacre/remote-jobs'
 import {
   type AbortError,
+  type ErrorKind,
   type ExecEvent,
   type ExecOptions,
   type ExecResult,
   type ExecStream,
+  type Forwarding,
+  type Hold,
   type JobHandle,
   type Jobs,
   type LogEvent,
@@ -232,6 +235,9 @@ export async function lifetimes() {
   await session.setEnvVars({ A: undefined })
   same<Awaited<ReturnType<typeof sandbox.getSession>>, Session | null>()
   same<Awaited<ReturnType<typeof sandbox.listSessions>>, Session[]>()
+  same<Awaited<ReturnType<typeof session.hold>>, Hold<Session>>()
+  await using forwarding = await sandbox.forward(3000, { local: 0, sessionId: 'a' })
+  same<typeof forwarding, Forwarding>()
   // @ts-expect-error: an id does not change
   session.id = 'b'
 }
@@ -239,6 +245,7 @@ export async function lifetimes() {
 export function errors(error: unknown) {
   if (error instanceof SandboxError && error.code === 'COMMAND_TIMEOUT')
     same<typeof error.result, ExecResult | undefined>()
+  if (error instanceof SandboxError) same<typeof error.kind, ErrorKind>()
   if (error instanceof SandboxError && error.code === 'PROCESS_READY_TIMEOUT')
     same<typeof error.logTail, string | undefined>()
   if (error instanceof OptionError) {

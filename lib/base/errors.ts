@@ -6,70 +6,70 @@
  */
 
 import type { FailureText } from './failure-text.js'
-import type { AddonErrorCode, LostSandbox, OptionErrorCode, SandboxErrorCode } from './types.js'
+import type { AddonErrorCode, ErrorKind, LostSandbox, OptionErrorCode, SandboxErrorCode } from './types.js'
 
-/** Every code of SandboxError, with its status for HTTP and its default message. */
-const CODES: Record<SandboxErrorCode, [status: number, meaning: string]> = {
-  CHECKPOINT_NOT_FOUND: [404, 'there is no such checkpoint'],
-  COMMAND_FAILED: [422, 'the command failed'],
-  COMMAND_TIMEOUT: [408, 'the command ran longer than its timeout'],
-  CONNECTION_FAILED: [502, 'the server cannot be reached, or the connection broke'],
-  CONTAINER_FAILED: [502, 'the container engine cannot start the container'],
-  CWD_NOT_FOUND: [400, 'the working directory does not exist'],
-  DETACH_FAILED: [409, 'the command cannot become a process'],
-  ENGINE_ERROR: [500, 'the engine failed'],
-  ENGINE_NOT_FOUND: [502, 'no container engine answers'],
-  FILE_EXISTS: [409, 'a file is in the way'],
-  FILE_NOT_FOUND: [404, 'the file does not exist'],
-  FILE_TOO_LARGE: [413, 'the file is too large'],
-  HELD: [423, 'another caller holds the session or the process'],
-  HOST_ID_IN_USE: [409, 'another worker has this host id'],
-  HOST_LOST: [502, 'the host is lost'],
-  IMAGE_UNAVAILABLE: [502, 'the image is missing and cannot be pulled'],
-  IMAGE_WITHOUT_BASH: [502, 'the image has no bash'],
-  INPUT_CLOSED: [409, 'the input of the command or process is closed'],
-  INVALID_ENV_NAME: [400, 'the variable cannot be changed in this session'],
-  INVALID_PATH: [400, 'a file of the required kind cannot have this path'],
-  IS_A_DIRECTORY: [409, 'the path is a directory'],
-  ISOLATION_UNSUPPORTED: [501, 'a rule of the isolation cannot be enforced on this machine'],
-  JOB_ALREADY_EXISTS: [409, 'a job with this id already exists'],
-  JOB_NOT_FOUND: [404, 'no job has this id'],
-  JOB_RUNNING: [409, 'the job is still running'],
-  LIMIT_UNSUPPORTED: [501, 'the limit cannot be enforced on this machine'],
-  MOUNT_MISSING: [502, 'the container does not have a directory of this machine'],
-  NOT_A_DIRECTORY: [409, 'the path is not a directory'],
-  NO_SPACE: [507, 'the file system is full'],
-  OUTPUT_LIMIT: [422, 'the command printed more than its outputLimit'],
-  PERMISSION_DENIED: [403, 'the system denies access'],
-  PORT_CLOSED: [502, 'no program of the session takes connections on this port'],
-  PORT_UNSUPPORTED: [501, 'this client cannot open connections to the ports of the sandbox'],
-  PROCESS_ALREADY_EXISTS: [409, 'a process with this id already exists'],
-  PROCESS_EXITED_BEFORE_READY: [500, 'the process ended before it was ready'],
-  PROCESS_NOT_FOUND: [404, 'no process has this id'],
-  PROCESS_READY_TIMEOUT: [408, 'the process was not ready in time'],
-  PROJECT_TOO_WIDE: [502, 'the directory has everything of this user'],
-  REQUEST_REFUSED: [502, 'the server refused the request'],
-  ROLLED_BACK: [410, 'the sandbox was rolled back during the call'],
-  RUNTIME_UNSUPPORTED: [502, 'the container cannot run nacre'],
-  SANDBOX_DESTROYED: [503, 'the sandbox has been destroyed; create another one'],
-  SANDBOX_LOST: [502, 'the sandbox and everything in it is lost'],
-  SANDBOX_NOT_READY: [502, 'the sandbox was not ready in time'],
-  SESSION_ALREADY_EXISTS: [409, 'a session with this id already exists'],
-  SESSION_DESTROYED: [410, 'the session was deleted while the call was pending'],
-  SESSION_NOT_FOUND: [404, 'no session has this id'],
-  SESSION_TERMINATED: [410, 'the session ended while the call was pending'],
-  SPAWN_FAILED: [500, 'a process could not be started'],
-  STATE_DIR_UNAVAILABLE: [500, 'the state directory cannot be used'],
-  TERMINAL_UNAVAILABLE: [409, 'the session cannot give its command a terminal'],
-  WORKSPACE_BUSY: [409, 'programs use the workspace, and cannot be stopped for the moment'],
-  WORKSPACE_CONFLICT: [409, 'other programs have changed the real directory'],
-  WORKSPACE_IN_USE: [409, 'a sandbox has this workspace open'],
-  WORKSPACE_LOST: [410, 'the layers of this workspace cannot be trusted'],
-  WORKSPACE_NOT_ENABLED: [409, 'the sandbox has no copy-on-write workspace'],
-  WORKSPACE_UNSUPPORTED: [501, 'this machine or directory allows no copy-on-write workspace'],
+/** Every code of SandboxError, with its kind, its status for HTTP and its default message. */
+const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning: string]> = {
+  CHECKPOINT_NOT_FOUND: ['not-found', 404, 'there is no such checkpoint'],
+  COMMAND_FAILED: ['failed', 422, 'the command failed'],
+  COMMAND_TIMEOUT: ['timeout', 408, 'the command ran longer than its timeout'],
+  CONNECTION_FAILED: ['unavailable', 502, 'the server cannot be reached, or the connection broke'],
+  CONTAINER_FAILED: ['unavailable', 502, 'the container engine cannot start the container'],
+  CWD_NOT_FOUND: ['not-found', 400, 'the working directory does not exist'],
+  DETACH_FAILED: ['conflict', 409, 'the command cannot become a process'],
+  ENGINE_ERROR: ['internal', 500, 'the engine failed'],
+  ENGINE_NOT_FOUND: ['unavailable', 502, 'no container engine answers'],
+  FILE_EXISTS: ['conflict', 409, 'a file is in the way'],
+  FILE_NOT_FOUND: ['not-found', 404, 'the file does not exist'],
+  FILE_TOO_LARGE: ['limit', 413, 'the file is too large'],
+  HELD: ['conflict', 423, 'another caller holds the session or the process'],
+  HOST_ID_IN_USE: ['conflict', 409, 'another worker has this host id'],
+  HOST_LOST: ['ended', 502, 'the host is lost'],
+  IMAGE_UNAVAILABLE: ['unavailable', 502, 'the image is missing and cannot be pulled'],
+  IMAGE_WITHOUT_BASH: ['unsupported', 502, 'the image has no bash'],
+  INPUT_CLOSED: ['ended', 409, 'the input of the command or process is closed'],
+  INVALID_ENV_NAME: ['option', 400, 'the variable cannot be changed in this session'],
+  INVALID_PATH: ['option', 400, 'a file of the required kind cannot have this path'],
+  IS_A_DIRECTORY: ['conflict', 409, 'the path is a directory'],
+  ISOLATION_UNSUPPORTED: ['unsupported', 501, 'a rule of the isolation cannot be enforced on this machine'],
+  JOB_ALREADY_EXISTS: ['conflict', 409, 'a job with this id already exists'],
+  JOB_NOT_FOUND: ['not-found', 404, 'no job has this id'],
+  JOB_RUNNING: ['conflict', 409, 'the job is still running'],
+  LIMIT_UNSUPPORTED: ['unsupported', 501, 'the limit cannot be enforced on this machine'],
+  MOUNT_MISSING: ['unsupported', 502, 'the container does not have a directory of this machine'],
+  NOT_A_DIRECTORY: ['conflict', 409, 'the path is not a directory'],
+  NO_SPACE: ['limit', 507, 'the file system is full'],
+  OUTPUT_LIMIT: ['limit', 422, 'the command printed more than its outputLimit'],
+  PERMISSION_DENIED: ['denied', 403, 'the system denies access'],
+  PORT_CLOSED: ['unavailable', 502, 'no program of the session takes connections on this port'],
+  PROCESS_ALREADY_EXISTS: ['conflict', 409, 'a process with this id already exists'],
+  PROCESS_EXITED_BEFORE_READY: ['failed', 500, 'the process ended before it was ready'],
+  PROCESS_NOT_FOUND: ['not-found', 404, 'no process has this id'],
+  PROCESS_READY_TIMEOUT: ['timeout', 408, 'the process was not ready in time'],
+  PROCESS_WAIT_TIMEOUT: ['timeout', 408, 'the process did not end in time'],
+  PROJECT_TOO_WIDE: ['denied', 502, 'the directory has everything of this user'],
+  REQUEST_REFUSED: ['denied', 502, 'the server refused the request'],
+  ROLLED_BACK: ['ended', 410, 'the sandbox was rolled back during the call'],
+  RUNTIME_UNSUPPORTED: ['unsupported', 502, 'the container cannot run nacre'],
+  SANDBOX_DESTROYED: ['ended', 503, 'the sandbox has been destroyed; create another one'],
+  SANDBOX_LOST: ['ended', 502, 'the sandbox and everything in it is lost'],
+  SANDBOX_NOT_READY: ['timeout', 502, 'the sandbox was not ready in time'],
+  SESSION_ALREADY_EXISTS: ['conflict', 409, 'a session with this id already exists'],
+  SESSION_DESTROYED: ['ended', 410, 'the session was deleted while the call was pending'],
+  SESSION_NOT_FOUND: ['not-found', 404, 'no session has this id'],
+  SESSION_TERMINATED: ['ended', 410, 'the session ended while the call was pending'],
+  SPAWN_FAILED: ['unavailable', 500, 'a process could not be started'],
+  STATE_DIR_UNAVAILABLE: ['unavailable', 500, 'the state directory cannot be used'],
+  TERMINAL_UNAVAILABLE: ['unavailable', 409, 'the session cannot give its command a terminal'],
+  WORKSPACE_BUSY: ['conflict', 409, 'programs use the workspace, and cannot be stopped for the moment'],
+  WORKSPACE_CONFLICT: ['conflict', 409, 'other programs have changed the real directory'],
+  WORKSPACE_IN_USE: ['conflict', 409, 'a sandbox has this workspace open'],
+  WORKSPACE_LOST: ['ended', 410, 'the layers of this workspace cannot be trusted'],
+  WORKSPACE_NOT_ENABLED: ['unsupported', 409, 'the sandbox has no copy-on-write workspace'],
+  WORKSPACE_UNSUPPORTED: ['unsupported', 501, 'this machine or directory allows no copy-on-write workspace'],
 }
 
-const statuses = Object.entries(CODES).map(([code, [status]]) => [code, status])
+const statuses = Object.entries(CODES).map(([code, [, status]]) => [code, status])
 
 /** The status of every code for HTTP. */
 export const HTTP_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
@@ -118,6 +118,11 @@ export class SandboxError extends Error {
     if (options.paths !== undefined) this.paths = options.paths
     if (options.lost !== undefined) this.lost = options.lost
   }
+
+  get kind(): ErrorKind {
+    // A newer server may have codes that are not known here.
+    return isKnown(this.code) ? CODES[this.code][0] : 'internal'
+  }
 }
 
 /** The error for a command that cannot become a process. */
@@ -138,6 +143,10 @@ export class OptionError extends TypeError {
     super(message, options)
     this.code = code
   }
+
+  get kind(): 'option' {
+    return 'option'
+  }
 }
 
 /** The native addon could not be loaded. `cause` is the error of the loader. */
@@ -152,6 +161,10 @@ export class AddonError extends Error {
   constructor(code: AddonErrorCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
+  }
+
+  get kind(): 'unavailable' {
+    return 'unavailable'
   }
 }
 
@@ -179,6 +192,10 @@ export class AbortError extends Error {
     hide(this, 'shortMessage')
     attach(this, 'result', result)
   }
+
+  get kind(): 'aborted' {
+    return 'aborted'
+  }
 }
 
 /** The SandboxError for an error event of the engine. An unknown code becomes ENGINE_ERROR. */
@@ -201,7 +218,7 @@ export function unknownId(kind: keyof typeof PLURALS, id: string): SandboxError 
 
 /** The default message of a code. */
 export function meaningOf(code: SandboxErrorCode): string {
-  return CODES[code][1]
+  return CODES[code][2]
 }
 
 function isKnown(code: string | undefined): code is SandboxErrorCode {

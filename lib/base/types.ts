@@ -122,11 +122,11 @@ export type SandboxErrorCode =
   | 'OUTPUT_LIMIT'
   | 'PERMISSION_DENIED'
   | 'PORT_CLOSED'
-  | 'PORT_UNSUPPORTED'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
+  | 'PROCESS_WAIT_TIMEOUT'
   | 'PROJECT_TOO_WIDE'
   | 'REQUEST_REFUSED'
   | 'ROLLED_BACK'
@@ -147,6 +147,27 @@ export type SandboxErrorCode =
   | 'WORKSPACE_LOST'
   | 'WORKSPACE_NOT_ENABLED'
   | 'WORKSPACE_UNSUPPORTED'
+
+/**
+ * What a program can do about an error, whatever its code. `option`: an argument must change. `not-found`: nothing has this
+ * name. `conflict`: something is in the way, and may be gone later. `denied`: it is forbidden. `unsupported`: this machine or
+ * sandbox cannot do it. `unavailable`: what the call needs is missing, or does not answer. `limit`: it is too large.
+ * `timeout`: it took too long. `aborted`: the caller aborted it. `failed`: the program failed, and its output says why.
+ * `ended`: what the call used has ended. `internal`: nacre failed.
+ */
+export type ErrorKind =
+  | 'aborted'
+  | 'conflict'
+  | 'denied'
+  | 'ended'
+  | 'failed'
+  | 'internal'
+  | 'limit'
+  | 'not-found'
+  | 'option'
+  | 'timeout'
+  | 'unavailable'
+  | 'unsupported'
 
 /** Codes of {@link OptionError}. */
 export type OptionErrorCode =

@@ -15,10 +15,10 @@ import { directory, filePath } from '../schema/paths.js'
 import { abortSignal } from '../schema/signals.js'
 import { callback, flag, logger } from '../schema/values.js'
 import type { SandboxClient } from './client.js'
-import type { AnySandbox, EnvChanges, Forwarding, Isolation, Logger } from './index.js'
+import type { AnySandbox, EnvChanges, Forwarding, ForwardOptions, Isolation, Logger } from './index.js'
 import { isolation } from './isolation.js'
 
-export type { AbortError, Forwarding, OptionError, SandboxError } from './index.js'
+export type { AbortError, Forwarding, ForwardOptions, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link openSandbox}. On Linux without a container, only `where`, `cwd`, `env`, `isolation` and `signal` count. */
 export interface EngineOptions {
@@ -165,13 +165,14 @@ export interface EngineSandbox extends AnySandbox {
   /** The container: its engine, its name there, and its image. null on this machine. */
   readonly container: EngineContainer | null
   /**
-   * Lets programs of this machine connect to a server in the sandbox: listens on 127.0.0.1 and passes each connection to the
-   * loopback port `port`. `local` is the port to listen on, 0 = any free one. Default: `port`, or a free one if it is taken.
+   * Lets programs of this machine connect to a server in the sandbox: listens on 127.0.0.1 and passes each connection on. On this
+   * machine it is {@link Sandbox.forward}, and only programs of sessions are reached. In a container, it leads to the loopback
+   * port of the container, so servers in a session with a network of its own cannot be reached.
    *
-   * Servers in a session with a network of its own cannot be reached. Rejects with the error of the system (EADDRINUSE) if
-   * `local` is taken. `close` ends the listener and its connections, as the end of the sandbox does.
+   * It ends with its `close` and with the sandbox. Rejects with {@link OptionError}, and the error of the system (EADDRINUSE) if
+   * `local` is taken.
    */
-  forward(port: number, local?: number): Promise<Forwarding>
+  forward(port: number, options?: ForwardOptions): Promise<Forwarding>
   /**
    * Ends this sandbox like `destroy`, which leaves the container to its grace, and then stops the container, also for other
    * clients. Its files stay. Rejects with CONTAINER_FAILED.

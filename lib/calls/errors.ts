@@ -3,6 +3,7 @@
 import type {
   AddonErrorCode,
   Encoding,
+  ErrorKind,
   LostSandbox,
   OptionErrorCode,
   SandboxErrorCode,
@@ -30,6 +31,8 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
     },
   )
   readonly code: SandboxErrorCode
+  /** What kind of failure it is: fewer words than codes, to decide what to do. */
+  readonly kind: ErrorKind
   /**
    * One sentence. For a failed command, `message` adds the last lines of its stderr: at most 10 lines and 2000 characters.
    */
@@ -57,6 +60,7 @@ export declare class OptionError extends TypeError {
   constructor(code: OptionErrorCode, message: string, options?: { cause?: unknown })
   readonly name: 'OptionError'
   readonly code: OptionErrorCode
+  readonly kind: 'option'
 }
 
 /**
@@ -67,6 +71,7 @@ export declare class AddonError extends Error {
   constructor(code: AddonErrorCode, message: string, cause?: unknown)
   readonly name: 'AddonError'
   readonly code: AddonErrorCode
+  readonly kind: 'unavailable'
 }
 
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
@@ -77,6 +82,7 @@ export declare class AbortError<E extends Encoding = 'utf8', L extends boolean =
   constructor(reason: unknown, result?: ExecResult<E, L>)
   readonly name: 'AbortError'
   readonly code: 'ABORT_ERR'
+  readonly kind: 'aborted'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
   readonly shortMessage: string
   /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */

@@ -37,22 +37,44 @@ export const openPort = reply<OpenPort>(
 /** A connection to a program of a session, for bytes in both directions: a `Duplex` of `node:stream`. */
 export type PortConnection = Duplex
 
-/** Options of {@link Session.listen}. */
-export interface ListenOptions {
-  /** The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: 0. */
+/** Options of `forward` of a sandbox in a container. */
+export interface ForwardOptions {
+  /**
+   * The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: the same port, or a free one if it is taken:
+   * it always is where the sandbox has the network of this machine.
+   */
   local?: number
 }
 
-export const listenOptions = table<ListenOptions>()({ local: { ...count(0, 65_535), default: 0 } })
+/** Options of {@link Sandbox.forward}. */
+export interface SandboxForwardOptions extends ForwardOptions {
+  /**
+   * The session whose port it is. Default: for each connection, the first session that listens on it: 'default', then the others
+   * by their ids.
+   */
+  sessionId?: string
+}
 
-/** A port of this machine that leads to a port of a sandbox. */
-export interface Forwarding {
+const local = count(0, 65_535)
+
+export const forwardOptions = table<ForwardOptions>()({ local })
+
+export const sandboxForwardOptions = table<SandboxForwardOptions>()({ local, sessionId: identifier })
+
+/**
+ * A port of this machine that leads to a port of a sandbox. It ends with `close`, with the sandbox, and with the session that it
+ * was made for: then the port is free, and its connections are closed. Like any server, it keeps
+ * the event loop alive.
+ */
+export interface Forwarding extends AsyncDisposable {
   /** Like 'http://127.0.0.1:3000'. */
   readonly url: string
-  /** The port on 127.0.0.1. */
+  /** The port on 127.0.0.1: that of `local`, or the one that was free. */
   readonly port: number
-  /** Ends the listener and its connections. Idempotent. */
-  close(): void
+  /** Ends the listener and its connections. Resolves when the port is free. Never rejects. Idempotent. */
+  close(): Promise<void>
+  /** The same as `close`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Options of `SandboxClient.portUrl`. */

@@ -289,7 +289,7 @@ export interface Process extends ProcessInfo {
    * have ended: with true, or with false if the process had already ended.
    */
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  /** Waits until the process ends. A number is the `timeout`. Rejects with PROCESS_WAIT_TIMEOUT, with `logTail`, or with AbortError. */
   waitForExit(options?: WaitOptions | number): Promise<ProcessExit>
   /** Looks again. Over HTTP, this also brings all properties up to date; in this process they always are. */
   getStatus(): Promise<ProcessStatus>

@@ -15,16 +15,17 @@ import type { ShellTag } from './command.js'
 import type { EventOptions, SandboxEvent } from './events.js'
 import type { ExecOptions, ExecStream } from './exec.js'
 import type { Files } from './files.js'
+import { type HostCommand, hostCommands } from './host-commands.js'
 import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
 import type { Jobs, RemoteJobs } from './jobs.js'
 import { type Limits, limits } from './limits.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
-import type { OpenPort } from './ports.js'
+import type { Forwarding, OpenPort, SandboxForwardOptions } from './ports.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Answer, Question } from './questions.js'
 import type { ExecResult } from './result.js'
 import type { Service, ServiceOptions } from './service.js'
-import type { Session, SessionOptions } from './session.js'
+import type { AnySession, Session, SessionOptions } from './session.js'
 import type { SandboxStats } from './stats.js'
 import {
   type Workspace,
@@ -82,6 +83,12 @@ export interface SandboxOptions {
    * or the directory does not allow it, the first call rejects with WORKSPACE_UNSUPPORTED. Default: 'direct'.
    */
   workspace?: 'direct' | 'copy-on-write' | WorkspaceOptions
+  /**
+   * Functions of this program that shell commands of all sessions call by their names, like other programs: in pipes, from
+   * scripts, in background processes, and with `isolation`. They are first in PATH. At most 128 calls run at the same time.
+   * Durable jobs, which may outlive this program, do not have them. See {@link HostCommand}. Default: none.
+   */
+  commands?: Record<string, HostCommand>
   /**
    * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
    * 'SIGTERM'.
@@ -141,6 +148,7 @@ export const sandboxOptions = table<SandboxOptions>()({
   limits,
   isolation,
   workspace: { ...workspace, default: 'direct' },
+  commands: hostCommands,
   logger,
 })
 
@@ -195,7 +203,7 @@ export const capabilities = reply<Capabilities>({
 })
 
 /** What a {@link Sandbox} and a `SandboxClient` have in common. */
-export interface AnySandbox extends AsyncDisposable {
+export interface AnySandbox<S extends AnySession = AnySession> extends AsyncDisposable {
   /**
    * Runs a command in a session's shell. Resolves when the command has ended, whatever its exit code.
    *
@@ -296,13 +304,13 @@ export interface AnySandbox extends AsyncDisposable {
    *
    * Rejects with INVALID_ID, SESSION_ALREADY_EXISTS, CWD_NOT_FOUND, SPAWN_FAILED.
    */
-  createSession(options?: SessionOptions): Promise<Session>
+  createSession(options?: SessionOptions): Promise<S>
 
   /** Returns the session with this id, or null. */
-  getSession(id: string): Promise<Session | null>
+  getSession(id: string): Promise<S | null>
 
   /** Lists all sessions, including 'default'. */
-  listSessions(): Promise<Session[]>
+  listSessions(): Promise<S[]>
 
   /**
    * Kills everything in a session and deletes the session. Resolves when everything has ended.
@@ -351,18 +359,6 @@ export interface AnySandbox extends AsyncDisposable {
    * as {@link Sandbox.rollback}.
    */
   undo(): Promise<Undo>
-
-  /**
-   * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,
-   * it makes that many, and resolves with a list. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
-   * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
-   * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
-   *
-   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A `SandboxClient` rejects with
-   * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
-   */
-  fork(options?: ForkOptions): Promise<Sandbox>
-  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
 
   /**
    * Measures the resources that all open sessions use, whichever caller has opened them, as {@link Session.stats} does for one.
@@ -444,8 +440,32 @@ export declare class Sandbox {
   constructor(options?: SandboxOptions)
 }
 
-export interface Sandbox extends AnySandbox {
+export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs
+
+  /**
+   * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,
+   * it makes that many, and resolves with a list. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
+   * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
+   * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
+   *
+   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none.
+   */
+  fork(options?: ForkOptions): Promise<Sandbox>
+  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
+
+  /**
+   * Lets programs of this machine connect to a program of the sandbox: listens on 127.0.0.1 and passes each connection on as
+   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
+   *
+   * ```js
+   * const { url } = await sandbox.forward(3000)
+   * ```
+   *
+   * It ends with its `close`, with the session that `sessionId` names, and with the sandbox. Every user of this machine can
+   * connect. Rejects with {@link OptionError}, SESSION_NOT_FOUND, and the error of the system (EADDRINUSE) if `local` is taken.
+   */
+  forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
 }
 
 type SetEnvVarsOptions = NonNullable<Parameters<Sandbox['setEnvVars']>[1]>

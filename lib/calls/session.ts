@@ -14,7 +14,7 @@ import { type KillReason, signalName } from './exit.js'
 import type { Files } from './files.js'
 import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
-import type { Forwarding, ListenOptions, OpenPort, PortConnection } from './ports.js'
+import type { OpenPort, PortConnection } from './ports.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { ExecResult } from './result.js'
 import type { Service, SessionServiceOptions } from './service.js'
@@ -119,8 +119,11 @@ export const runningCommand = reply<RunningCommand>(
   'RunningCommand',
 )
 
-/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
-export interface Session {
+/**
+ * A persistent bash session, of a {@link Sandbox} or a `SandboxClient`. Its directory, variables, functions, options and traps
+ * persist between commands.
+ */
+export interface AnySession {
   readonly id: string
   /** File access as this session's commands have it. Relative paths start at the session's directory. */
   readonly files: Files
@@ -166,25 +169,6 @@ export interface Session {
   /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
   ports(): Promise<OpenPort[]>
   /**
-   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
-   * program of the machine: nacre looks up which process listens, before and after it connects.
-   *
-   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
-   *
-   * Rejects with PORT_CLOSED if no program of the session takes the connection, with PORT_UNSUPPORTED unless the sandbox is in
-   * this process, and with {@link OptionError} or SESSION_NOT_FOUND.
-   */
-  connect(port: number): Promise<PortConnection>
-  /**
-   * Lets programs of this machine connect to a program of this session: listens on 127.0.0.1 and passes each connection on as
-   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
-   *
-   * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
-   * PORT_UNSUPPORTED unless the sandbox is in this process, with {@link OptionError}, and with the error of the system
-   * (EADDRINUSE) if `local` is taken.
-   */
-  listen(port: number, options?: ListenOptions): Promise<Forwarding>
-  /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
    *
@@ -201,9 +185,23 @@ export interface Session {
    *
    * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
    */
-  hold(owner: string): Promise<Hold<Session>>
+  hold(owner: string): Promise<Hold<this>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */
   [Symbol.asyncDispose](): Promise<void>
+}
+
+/** A session of a {@link Sandbox} in this process. */
+export interface Session extends AnySession {
+  /**
+   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
+   * program of the machine: nacre looks up which process listens, before and after it connects.
+   *
+   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
+   *
+   * Rejects with PORT_CLOSED if no program of the session takes the connection, and with {@link OptionError} or
+   * SESSION_NOT_FOUND. For a port of this machine that leads to a program, see {@link Sandbox.forward}.
+   */
+  connect(port: number): Promise<PortConnection>
 }

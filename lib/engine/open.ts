@@ -2,11 +2,12 @@
 import { clientOf } from '../backends/http/client.js'
 import { Sandbox } from '../backends/native/sandbox.js'
 import { refuseAborted } from '../base/abort.js'
-import { net } from '../base/builtin.js'
 import { type EngineOptions, type EngineSandbox, openSandboxOptions } from '../calls/engine.js'
-import type { Capabilities } from '../calls/index.js'
+import type { Capabilities, ForwardOptions } from '../calls/index.js'
+import { forwardOptions } from '../calls/ports.js'
 import { Forwards } from '../sandbox/forwards.js'
-import { readWithDefaults } from '../schema/read.js'
+import { portNumber } from '../schema/http.js'
+import { readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 import { ProgramBackend } from './backend.js'
 import { stopContainer } from './containers.js'
 import { enterContainer, enterRunning } from './enter-container.js'
@@ -27,13 +28,16 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
   const { program, engine, name, image } = await enterContainer(values, isolation)
   const link = new Link(program)
   const backend = new ProgramBackend(program, link, { requestTimeout: REQUEST_MS, logger: undefined })
-  // Then the container has the ports of this machine.
-  const isHost = values.network === 'host' && process.platform === 'linux'
-  const forwards = new Forwards((port) => link.connect(port), isHost)
+  // Otherwise the container has the ports of this machine.
+  const isApart = values.network !== 'host' || process.platform !== 'linux'
+  const forwards = new Forwards((port) => link.connect(port))
   void link.lost.then(() => forwards.close())
   return Object.assign(clientOf(backend), {
     container: { engine: engine.name, name, image },
-    forward: (port: number, local?: number) => forwards.forward(port, local),
+    async forward(port: number, options?: ForwardOptions) {
+      const { local } = readOptions(forwardOptions, options, 'forward')
+      return forwards.forward(readArgument(portNumber.read, port, 'port'), { local, isApart })
+    },
     async stop() {
       try {
         await backend.destroy()
@@ -52,19 +56,9 @@ export async function examineContainer(engine: Engine, name: string, project: st
   return await sandbox.capabilities()
 }
 
-/** A sandbox on this machine, with forwards that end with it. */
+/** A sandbox on this machine. */
 class OwnSandbox extends Sandbox implements EngineSandbox {
   readonly container = null
-  readonly #forwards = new Forwards((port) => net().connect(port, '127.0.0.1'), true)
-
-  forward(port: number, local?: number): ReturnType<EngineSandbox['forward']> {
-    return this.#forwards.forward(port, local)
-  }
-
-  override async destroy(): Promise<void> {
-    this.#forwards.close()
-    await super.destroy()
-  }
 
   async stop(): Promise<void> {
     await this.destroy()

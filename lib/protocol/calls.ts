@@ -28,7 +28,7 @@ import {
 import { limitOptions } from '../calls/limits.js'
 import { logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
-import { listenOptions, portUrlOptions } from '../calls/ports.js'
+import { portUrlOptions, sandboxForwardOptions } from '../calls/ports.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
@@ -67,7 +67,7 @@ export const calls: readonly Call[] = [
   { name: 'createSession', table: sessionOptions, route: '/v1/sessions' },
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },
   of(backendCalls.history),
-  { name: 'session.listen', table: listenOptions, local: true },
+  { name: 'forward', table: sandboxForwardOptions, local: true },
   { name: 'portUrl', table: portUrlOptions, route: '/v1/port-links' },
   { name: 'isolation', table: isolationOptions },
   { name: 'isolation.filesystem', table: filesystemOptions },

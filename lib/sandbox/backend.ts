@@ -4,13 +4,11 @@
  * All arguments have been checked. An option that was not given is undefined; the backend applies its default.
  */
 
-import type { Duplex } from 'node:stream'
 import type { WaitLimits } from '../base/waiting.js'
 import type {
   Encoding,
   FileEvent,
   FileInfo,
-  Forwarding,
   JobHandle,
   JobRead,
   LogEvent,
@@ -19,7 +17,6 @@ import type {
   ProcessExit,
   ProcessInfo,
   Rollback,
-  Sandbox,
   SandboxEvent,
   ServiceFailure,
   ServiceHealth,
@@ -49,7 +46,7 @@ import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs
 import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
 import type { LogPlan, PortPlan } from '../requests/waits.js'
-import type { DiffPlan, ForkPlan } from '../requests/workspace.js'
+import type { DiffPlan } from '../requests/workspace.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 import type { EnvLists } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
@@ -86,10 +83,6 @@ export interface Backend extends CallsOf<typeof backendCalls> {
   createSession(values: OptionValues<typeof sessionOptions>): Promise<string>
   hasSession(id: string): Promise<boolean>
   deleteSession(id: string): Promise<void>
-  /** Connects to a port of a session, or of the first that listens on it. */
-  connectPort(sessionId: string | undefined, port: number): Promise<Duplex>
-  /** Listens on a port of this machine that leads to one of a session, until that ends. */
-  listen(sessionId: string, port: number, local: number): Promise<Forwarding>
   hold(sessionId: string, owner: string): Promise<HoldBackend>
   files(sessionId: string): FilesBackend
   events(plan: EventPlan): EventFeed
@@ -188,7 +181,5 @@ export interface WorkspaceBackend extends CallsOf<typeof workspaceCalls> {
 /** The checkpoints of the workspace and the sessions. An id that none has is unknown, whatever its form. */
 export interface CheckpointsBackend extends CallsOf<typeof checkpointCalls> {
   rollBack(plan: { checkpointId: string }): Promise<Rollback>
-  /** Makes sandboxes that go on with the present state. */
-  fork(plan: ForkPlan): Promise<Sandbox[]>
   undo(): Promise<Undo>
 }

@@ -14,7 +14,6 @@ import type {
   Encoding,
   EnvChanges,
   EventOptions,
-  ForkOptions,
   KillOptions,
   LogEvent,
   LogOptions,
@@ -23,10 +22,8 @@ import type {
   Process,
   ProcessFilter,
   ProcessLogs,
-  Session as PublicSession,
   Question,
   Rollback,
-  Sandbox,
   SandboxEvent,
   SandboxStats,
   SessionOptions,
@@ -41,14 +38,14 @@ import { checkpointCalls, processCalls } from '../protocol/simple-calls.js'
 import { planEvents } from '../requests/events.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, readKill } from '../requests/logs.js'
-import { checkpointReference, planFork } from '../requests/workspace.js'
+import { checkpointReference } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { processOf } from './process.js'
 import { Runner, setEnv } from './runner.js'
-import { Session } from './session.js'
+import type { Session } from './session.js'
 import { Workspace } from './workspace.js'
 
 /** The backend of each sandbox. */
@@ -78,14 +75,20 @@ function methods(): (keyof SandboxFacade)[] {
   return names.filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]
 }
 
-export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
+export class SandboxFacade<S extends Session = Session>
+  extends Runner
+  implements Omit<AnySandbox<S>, 'jobs'>
+{
   readonly files: Files
   readonly workspace: Workspace
   readonly #backend: Backend
+  readonly #session: (id: string) => S
 
-  constructor(backend: Backend) {
+  /** `session` makes the object of a session. */
+  constructor(backend: Backend, session: (id: string) => S) {
     super(backend)
     this.#backend = backend
+    this.#session = session
     backends.set(this, backend)
     this.files = new Files(backend.files(DEFAULT_SESSION))
     this.workspace = new Workspace(backend.workspace)
@@ -158,18 +161,18 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
     await calledBy(this.setEnvVars, setEnv(this.#backend, sessionId, vars))
   }
 
-  async createSession(options?: SessionOptions): Promise<PublicSession> {
+  async createSession(options?: SessionOptions): Promise<S> {
     return this.#session(
       await this.#backend.createSession(readOptions(sessionOptions, options, 'createSession')),
     )
   }
 
-  async getSession(id: string): Promise<PublicSession | null> {
+  async getSession(id: string): Promise<S | null> {
     const sessionId = readId(id)
     return (await this.#backend.hasSession(sessionId)) ? this.#session(sessionId) : null
   }
 
-  async listSessions(): Promise<PublicSession[]> {
+  async listSessions(): Promise<S[]> {
     return (await this.#backend.listSessions()).map((id) => this.#session(id))
   }
 
@@ -203,23 +206,11 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
     return calledBy(this.undo, this.#backend.checkpoints.undo())
   }
 
-  fork(options?: ForkOptions): Promise<Sandbox>
-  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
-  async fork(count?: number | ForkOptions, options?: ForkOptions): Promise<Sandbox | Sandbox[] | undefined> {
-    const { isOne, ...plan } = planFork(count, options)
-    const forks = await calledBy(this.fork, this.#backend.checkpoints.fork(plan))
-    return isOne ? forks[0] : forks
-  }
-
   destroy(): Promise<void> {
     return this.#backend.destroy()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.destroy()
-  }
-
-  #session(id: string): Session {
-    return new Session(this.#backend, id)
   }
 }

@@ -4,66 +4,112 @@ import type { Duplex } from 'node:stream'
 import { net, stream as streams } from '../base/builtin.js'
 import { engineError } from '../base/errors.js'
 import type { Forwarding } from '../calls/index.js'
-import { portNumber } from '../schema/http.js'
-import { count } from '../schema/numbers.js'
-import { readArgument } from '../schema/read.js'
 
 const HOST = '127.0.0.1'
-const localPort = count(0, 65_535)
 
 /** Opens a connection to a loopback port of the sandbox. It fails, or its stream does, when there is no server. */
 export type Connect = (port: number) => Duplex | Promise<Duplex>
 
+/** Where to listen. */
+interface Place {
+  /** 0 = any free port. Default: the same port, or a free one if it is taken. */
+  local: number | undefined
+  /** Whether ports of the sandbox are not ports of this machine. Otherwise, the same port is taken by definition. */
+  isApart: boolean
+}
+
+/** The forwards of one owner, like a session, which end with it. */
 export class Forwards {
   readonly #connect: Connect
-  readonly #isHere: boolean
-  readonly #all = new Set<Forwarding>()
+  readonly #all = new Set<Forward>()
   #isClosed = false
 
-  /** `isHere`: servers in the sandbox have their ports on this machine. */
-  constructor(connect: Connect, isHere = false) {
+  constructor(connect: Connect) {
     this.#connect = connect
-    this.#isHere = isHere
   }
 
-  /** See `Session.listen`. */
-  async forward(port: number, local?: number): Promise<Forwarding> {
-    readArgument(portNumber.read, port, 'port')
-    const wanted = local === undefined ? [port, 0] : [readArgument(localPort.read, local, 'local')]
-    if (this.#isHere && wanted[0] === port) return { ...addressOf(port), close() {} }
-    const sockets = new Set<Socket>()
-    const server = net().createServer({ allowHalfOpen: true }, (socket) => {
-      sockets.add(socket)
-      socket.once('close', () => sockets.delete(socket))
-      void this.#join(socket, port)
-    })
-    const address = addressOf(await listen(server, wanted))
+  /** Rejects with SESSION_DESTROYED if the owner ends meanwhile. */
+  async forward(port: number, { local, isApart }: Place): Promise<Forwarding> {
+    const same = isApart ? [port, 0] : [0]
+    const forward = new Forward(this.#connect, port, () => this.#all.delete(forward))
+    await forward.listen(local === undefined ? same : [local])
     if (this.#isClosed) {
-      server.close()
-      throw engineError('SESSION_DESTROYED', 'the session has ended')
+      await forward.close()
+      throw engineError('SESSION_DESTROYED', 'the session or the sandbox has ended')
     }
-    const forwarding = {
-      ...address,
-      close: () => {
-        this.#all.delete(forwarding)
-        server.close()
-        for (const socket of sockets) socket.destroy()
-      },
-    }
-    this.#all.add(forwarding)
-    return forwarding
+    this.#all.add(forward)
+    return forward
   }
 
   close(): void {
     this.#isClosed = true
-    for (const forwarding of this.#all) forwarding.close()
+    for (const forward of this.#all) void forward.close()
+  }
+}
+
+class Forward implements Forwarding {
+  readonly #connect: Connect
+  readonly #inner: number
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  readonly #onClose: () => void
+  #port = 0
+  #closed: Promise<void> | undefined
+
+  constructor(connect: Connect, inner: number, onClose: () => void) {
+    this.#connect = connect
+    this.#inner = inner
+    this.#onClose = onClose
+    this.#server = net().createServer({ allowHalfOpen: true }, (socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+      void this.#join(socket)
+    })
   }
 
-  async #join(socket: Socket, port: number): Promise<void> {
+  get port(): number {
+    return this.#port
+  }
+
+  get url(): string {
+    return `http://${HOST}:${this.port}`
+  }
+
+  /** Listens on the first port that is free. Rejects with the error of the last. */
+  async listen([port = 0, ...others]: number[]): Promise<void> {
+    const error = await new Promise<Error | undefined>((resolve) => {
+      this.#server.once('error', resolve)
+      this.#server.listen(port, HOST, () => {
+        this.#server.off('error', resolve)
+        resolve(undefined)
+      })
+    })
+    // A connection that cannot be accepted is the client's problem alone.
+    if (error === undefined) {
+      this.#server.on('error', () => {})
+      this.#port = (this.#server.address() as AddressInfo).port
+    } else if (others.length === 0) throw error
+    else await this.listen(others)
+  }
+
+  close(): Promise<void> {
+    this.#onClose()
+    this.#closed ??= new Promise((resolve) => {
+      this.#server.close(() => resolve())
+      for (const socket of this.#sockets) socket.destroy()
+    })
+    return this.#closed
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #join(socket: Socket): Promise<void> {
     // It may break before there is another end.
     socket.on('error', () => {})
     try {
-      const opened = this.#connect(port)
+      const opened = this.#connect(this.#inner)
       // Without a turn of the event loop, in which it could fail unseen.
       const inner = opened instanceof Promise ? await opened : opened
       inner.on('error', () => {})
@@ -77,23 +123,24 @@ export class Forwards {
   }
 }
 
-/** The forwards of each session. */
+/** The forwards of each session of a sandbox, and those of the sandbox itself. */
 export class SessionForwards {
-  readonly #connect: (sessionId: string, port: number) => Promise<Duplex>
-  readonly #all = new Map<string, Forwards>()
+  readonly #connect: (sessionId: string | undefined, port: number) => Promise<Duplex>
+  readonly #all = new Map<string | undefined, Forwards>()
 
-  constructor(connect: (sessionId: string, port: number) => Promise<Duplex>) {
+  constructor(connect: (sessionId: string | undefined, port: number) => Promise<Duplex>) {
     this.#connect = connect
   }
 
-  listen(sessionId: string, port: number, local: number): Promise<Forwarding> {
+  /** `sessionId`: undefined for those of the sandbox. */
+  forward(sessionId: string | undefined, port: number, place: Place): Promise<Forwarding> {
     const own = this.#all.get(sessionId) ?? new Forwards((inner) => this.#connect(sessionId, inner))
     this.#all.set(sessionId, own)
-    return own.forward(port, local)
+    return own.forward(port, place)
   }
 
   /** Closes those of a session that ends. */
-  end(sessionId: string): void {
+  end(sessionId: string | undefined): void {
     this.#all.get(sessionId)?.close()
     this.#all.delete(sessionId)
   }
@@ -101,26 +148,4 @@ export class SessionForwards {
   endAll(): void {
     for (const id of this.#all.keys()) this.end(id)
   }
-}
-
-function addressOf(port: number): Omit<Forwarding, 'close'> {
-  return { url: `http://${HOST}:${port}`, port }
-}
-
-/** Listens on the first port that is free. Rejects with the error of the last. */
-async function listen(server: Server, [port = 0, ...others]: number[]): Promise<number> {
-  const error = await new Promise<Error | undefined>((resolve) => {
-    server.once('error', resolve)
-    server.listen(port, HOST, () => {
-      server.off('error', resolve)
-      resolve(undefined)
-    })
-  })
-  if (error === undefined) {
-    // A connection that cannot be accepted is the client's problem alone.
-    server.on('error', () => {})
-    return (server.address() as AddressInfo).port
-  }
-  if (others.length === 0) throw error
-  return listen(server, others)
 }

@@ -5,33 +5,28 @@ import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
 import { holdOwner } from '../calls/hold.js'
 import type {
+  AnySession,
   EnvChanges,
-  Forwarding,
   HistoryEntry,
   HistoryOptions,
   KillReason,
-  ListenOptions,
   OpenPort,
-  PortConnection,
   Hold as PublicHold,
-  Session as PublicSession,
   RunningCommand,
   SessionStats,
   Signal,
 } from '../calls/index.js'
-import { listenOptions } from '../calls/ports.js'
 import { planOf } from '../protocol/endpoint.js'
 import { backendCalls } from '../protocol/simple-calls.js'
 import { readCommandKill } from '../requests/logs.js'
-import { portNumber } from '../schema/http.js'
 import { readId } from '../schema/names.js'
-import { readArgument, readWithDefaults } from '../schema/read.js'
+import { readArgument } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { Hold } from './hold.js'
 import { Runner, setEnv } from './runner.js'
 
-export class Session extends Runner implements PublicSession {
+export class Session extends Runner implements AnySession {
   readonly id: string
   readonly files: Files
   readonly #backend: Backend
@@ -66,27 +61,16 @@ export class Session extends Runner implements PublicSession {
     return calledBy(this.ports, this.#backend.sessionPorts({ sessionId: this.id }))
   }
 
-  async connect(port: number): Promise<PortConnection> {
-    const number = readArgument(portNumber.read, port, 'port')
-    return calledBy(this.connect, this.#backend.connectPort(this.id, number))
-  }
-
-  async listen(port: number, options?: ListenOptions): Promise<Forwarding> {
-    const number = readArgument(portNumber.read, port, 'port')
-    const { local } = readWithDefaults(listenOptions, options, 'session.listen')
-    return calledBy(this.listen, this.#backend.listen(this.id, number, local))
-  }
-
   async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {
     const command = { sessionId: this.id, commandId: readId(id) }
     const kill = readCommandKill(signal, options, 'session.killCommand')
     return calledBy(this.killCommand, this.#backend.killCommand({ ...command, ...kill }))
   }
 
-  async hold(owner: string): Promise<PublicHold<PublicSession>> {
+  async hold(owner: string): Promise<PublicHold<this>> {
     const name = readArgument(holdOwner.read, owner, 'owner')
     const hold = await calledBy(this.hold, this.#backend.hold(this.id, name))
-    return new Hold(name, hold, new Session(this.#backend, this.id, hold.id))
+    return new Hold(name, hold, Reflect.construct(this.constructor, [this.#backend, this.id, hold.id]))
   }
 
   async delete(): Promise<void> {

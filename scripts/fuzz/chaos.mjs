@@ -685,8 +685,8 @@ class World {
       return this.after(
         abort,
         `wait ${id}`,
-        handle.wait({ timeout, signal: abort.signal }),
-        check('PROCESS_READY_TIMEOUT'),
+        handle.waitForExit({ timeout, signal: abort.signal }),
+        check('PROCESS_WAIT_TIMEOUT'),
       )
     if (kind === 'stats') return this.call(`stats ${id}`, handle.stats(), check('PROCESS_NOT_FOUND'))
     if (kind === 'resize')

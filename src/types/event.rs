@@ -3,6 +3,7 @@
 use super::exec::NativeResult;
 use super::sandbox::NativeQuestion;
 use crate::piece::Piece;
+use crate::socket::Socket;
 use crate::value::Value;
 use napi_derive::napi;
 
@@ -63,6 +64,14 @@ pub enum NativeEvent {
         level: String,
         /// In one line.
         message: String,
+    },
+    /// A program calls a command of the host.
+    Called {
+        /// Of the program.
+        session_id: String,
+        /// A connected socket, which is JavaScript's from now on.
+        #[napi(ts_type = "number")]
+        socket: Socket,
     },
     /// A connection waits for an answer.
     Question {

@@ -39,6 +39,10 @@ pub struct NativeConfig {
     /// `subreaper` forces the fallback.
     #[napi(ts_type = "'cgroup' | 'subreaper'")]
     pub containment: Option<String>,
+    /// The names of the commands that are functions of the host.
+    pub command_names: Option<Vec<String>>,
+    /// The directory in which they get a directory.
+    pub commands_root: Option<String>,
     /// Send `log` events.
     pub log: Option<bool>,
 }

@@ -85,6 +85,11 @@ pub fn take(mark: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_LOCKS, mark, hard)?)
 }
 
+/// Whether a limit is a mark, of whatever program.
+pub fn is_mark(limit: u64) -> bool {
+    (LEAST_NAME..2 * LEAST_NAME).contains(&(limit >> NUMBER_BITS))
+}
+
 /// True for a process with this mark that this one may signal: of the same user, or of any user for root.
 ///
 /// # Errors

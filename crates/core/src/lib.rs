@@ -18,6 +18,7 @@ pub mod exec;
 pub mod feed;
 pub mod files;
 pub mod fuzzing;
+pub mod host_commands;
 pub mod isolation;
 pub mod jobs;
 pub mod limits;

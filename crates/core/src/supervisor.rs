@@ -8,7 +8,7 @@ use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
 use nacre_protocol::message;
 use nacre_protocol::standing::{ResourceLimits, RunAs};
-use nacre_protocol::supervisor::{Order, PROGRAM_NAME, Report, Setup};
+use nacre_protocol::supervisor::{HostCommands, Order, PROGRAM_NAME, Report, Setup};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -39,6 +39,8 @@ pub struct Launch<'a> {
     pub group: Option<&'a Group>,
     /// The mark of everything below it.
     pub mark: Option<u64>,
+    /// The commands of the host.
+    pub commands: Option<HostCommands>,
 }
 
 /// A running supervisor. Dropping it closes the socket, so the supervisor ends everything below it. A separate task
@@ -86,7 +88,7 @@ impl Supervisor {
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
     pub fn start(launch: Launch<'_>) -> io::Result<Self> {
-        let Launch { program: executable, cwd, shell, env, user, limits, group, mark } = launch;
+        let Launch { program: executable, cwd, shell, env, user, limits, group, mark, commands } = launch;
         let (link, theirs) = Link::pair()?;
         let setup = Setup {
             host: std::process::id().cast_signed(),
@@ -96,6 +98,7 @@ impl Supervisor {
             user: user.cloned(),
             limits,
             mark,
+            commands,
         };
         link.post(LinkMessage::of(&setup, Vec::new())?);
         let mut command = program(executable);

@@ -1,6 +1,6 @@
 //! An active confinement: its namespaces and its filter, ready for each program of the session.
 
-use crate::broker::{self, Broker, Inside, Policy, Reconnect};
+use crate::broker::{self, Broker, Connected, Inside, Policy};
 use crate::caches::Held;
 use crate::filter::{self, Program};
 use crate::masks::Masks;
@@ -107,9 +107,9 @@ impl Confined {
     ///
     /// # Errors
     /// Those of socketpair(2).
-    pub fn add_broker(&mut self, policy: Policy, reconnect: Reconnect) -> io::Result<()> {
+    pub fn add_broker(&mut self, policy: Policy, connected: Connected) -> io::Result<()> {
         if self.confinement.brokered {
-            self.broker = Some(Broker::new(policy, reconnect)?);
+            self.broker = Some(Broker::new(policy, connected)?);
         }
         Ok(())
     }

@@ -134,6 +134,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         private,
         own: None,
         caches: None,
+        commands: None,
         cwd: places.cwd,
         shell: places.shell,
         proxy_port: None,

@@ -91,6 +91,9 @@ fn files(
     for Mount { source, target } in &rules.mounts {
         created = allow(created, lasting(confinement, source, target), all)?;
     }
+    if let Some(path) = &confinement.commands {
+        created = allow(created, path, read)?;
+    }
     if let Some(own) = own {
         created = created.add_rule(PathBeneath::new(own, read))?;
     }

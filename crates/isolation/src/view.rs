@@ -171,7 +171,9 @@ pub fn view(confinement: &Confinement) -> View {
     let mut closed: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
     // Also those in a hidden tree, of which a mount may show a part.
     closed.extend(existing(&confinement.private).into_iter().chain(stores));
-    let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place) && !rules.covers(place));
+    let commands = confinement.commands.iter().map(|place| (place, place));
+    let own = confinement.own.iter().map(|(tree, place)| (tree, place)).chain(commands);
+    let own = own.filter(|(_, place)| !is_hidden(place) && !rules.covers(place));
     let own = own.map(|(tree, place)| Step::Show(tree.clone(), place.clone(), Access::Read));
     let caches = confinement.caches.iter().map(|place| &place.files);
     let caches = caches.map(|files| Step::Show(files.clone(), files.clone(), Access::Write));

@@ -216,6 +216,8 @@ pub struct Confinement {
     pub own: Option<(PathBuf, PathBuf)>,
     /// The place for the caches of tools. It may lie in `private`.
     pub caches: Option<CachePlace>,
+    /// The directory with the host's commands, which programs may read.
+    pub commands: Option<PathBuf>,
     /// Where the session's shell starts. It exists in the view even if `read` does not include it, but is then empty.
     pub cwd: PathBuf,
     /// The shell's program, which must be readable.
@@ -245,6 +247,7 @@ impl Confinement {
             private: Vec::new(),
             own: None,
             caches: None,
+            commands: None,
             cwd,
             shell,
             proxy_port: None,

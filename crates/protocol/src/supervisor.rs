@@ -35,6 +35,17 @@ pub struct Setup {
     pub limits: ResourceLimits,
     /// The mark of everything that is started ([`nacre_containment::session_mark`]).
     pub mark: Option<u64>,
+    /// The commands that are functions of the host.
+    pub commands: Option<HostCommands>,
+}
+
+/// Commands that are functions of the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostCommands {
+    /// The directory in the PATH of sessions that has them.
+    pub directory: OsString,
+    /// Their names.
+    pub names: Vec<String>,
 }
 
 /// The foreground group at the moment of a report, and the shell in it.
@@ -258,6 +269,8 @@ pub enum Report {
         /// The process, which need not be a shell.
         pid: Pid,
     },
+    /// A program of the session calls a command of the host: its connection travels with the report.
+    Called,
     /// A program is running.
     Started {
         /// Its identity.

@@ -5,7 +5,7 @@ use crate::process_setup::Setting;
 use crate::spawn::Failure;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
-use nacre_isolation::broker::Policy;
+use nacre_isolation::broker::{Connection, Policy};
 use nacre_isolation::confined::Confined;
 use nacre_isolation::masks::Masks;
 use nacre_isolation::remount::Problem;
@@ -42,6 +42,8 @@ pub struct Key {
     pub channel_name: String,
     /// See [`Policy::denials`].
     pub denials: Option<Arc<OwnedFd>>,
+    /// The abstract address of the host's commands.
+    pub command_name: Option<String>,
 }
 
 /// What travels with the order to confine.
@@ -191,7 +193,7 @@ impl Active {
         user: Option<&RunAs>,
         setting: &Setting,
     ) -> io::Result<Self> {
-        let Key { fork_key, channel_name, denials } = &key;
+        let Key { fork_key, channel_name, denials, command_name } = &key;
         let has_init = wanted.namespaces.is_some_and(|namespaces| namespaces.processes);
         let group = groups.filter(|_| has_init).and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(Group::open).transpose()?;
@@ -206,14 +208,22 @@ impl Active {
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
         let channel_name = channel_name.as_bytes().to_vec();
-        let policy =
-            Policy { channel_name, supervisor: std::process::id(), user: user.cloned(), denials: denials.clone() };
-        let control = setting.control.try_clone()?;
-        let reconnect = move |pid: i32, channel: OwnedFd| {
-            let Some(pid) = Pid::new(pid) else { return };
-            let _ = message::send(control.as_fd(), &Report::Reconnected { pid }, &[channel.as_fd()]);
+        let policy = Policy {
+            channel_name,
+            command_name: command_name.as_ref().map(|name| name.as_bytes().to_vec()),
+            supervisor: std::process::id(),
+            user: user.cloned(),
+            denials: denials.clone(),
         };
-        confined.add_broker(policy, Box::new(reconnect))?;
+        let control = setting.control.try_clone()?;
+        let connected = move |connection: Connection, socket: OwnedFd| {
+            let report = match connection {
+                Connection::Channel(pid) => Pid::new(pid).map(|pid| Report::Reconnected { pid }),
+                Connection::Command => Some(Report::Called),
+            };
+            let _ = report.map(|report| message::send(control.as_fd(), &report, &[socket.as_fd()]));
+        };
+        confined.add_broker(policy, Box::new(connected))?;
         let init = confined.init().and_then(Pid::new);
         let sockets = confined.take_sockets();
         setting.report_with(&Report::Confined { init }, &sockets.iter().map(AsFd::as_fd).collect::<Vec<_>>());

@@ -4,6 +4,8 @@ use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::reap::reap;
 use nacre_containment::ladder::{Ladder, UNKILLABLE};
+use nacre_host_commands::calls::Calls;
+use nacre_host_commands::directory::Directory;
 use nacre_protocol::supervisor::Report;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +19,8 @@ const HELPERS: Duration = Duration::from_millis(500);
 ///
 /// Completeness: this process is the subreaper, so every orphan becomes its child. Killing all descendants and
 /// reaping until no child is left therefore leaves nothing alive, whichever process forks meanwhile.
-pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
+pub fn end(table: &mut ProcessTable, setting: &Setting, calls: Option<Calls>, grace: Duration) -> ! {
+    let mut commands = calls.map(Calls::stop);
     if !grace.is_zero() {
         ask(table, setting, grace);
     }
@@ -27,10 +30,12 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, grace: Duration) -> ! {
         table.kill_all();
         let childless = reap(table, setting);
         if childless && table.remove_groups(setting.host_lives()) {
+            commands.take().into_iter().for_each(Directory::close);
             setting.report(&Report::Ended);
             break;
         }
         if Instant::now() > give_up {
+            commands.take().into_iter().for_each(Directory::close);
             break;
         }
         wait_for_change(setting, &[], Duration::from_millis(1));

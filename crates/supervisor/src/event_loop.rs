@@ -6,6 +6,7 @@ use crate::ordered_kill::{OrderedKill, Target};
 use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Program};
 use crate::reap::reap_unless_ordered;
+use nacre_host_commands::calls::Calls;
 use nacre_isolation::masks::Masks;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::{Order, Report, Role, Setup};
@@ -19,20 +20,20 @@ use std::time::Duration;
 const MAX_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or dies. Never returns.
-pub fn run(setting: Setting, setup: &Setup) -> ! {
+pub fn run(setting: Setting, setup: &Setup, mut calls: Option<Calls>) -> ! {
     let mut table = ProcessTable::new(setup);
     let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;
     loop {
         table.enclosure.ensure_broker();
-        let wake = wait(&setting, &kills, &table);
+        let wake = wait(&setting, &kills, &table, calls.as_ref());
         // Before an order is received, which may need descriptors. Without its limits, this process could not carry
         // orders or kills out: the host replaces it, as it replaces a killed one.
         if !setting.limits.restore() && (wake.order || !kills.is_empty()) {
             std::process::exit(1);
         }
         if wake.host_gone {
-            ending::end(&mut table, &setting, Duration::ZERO);
+            ending::end(&mut table, &setting, calls.take(), Duration::ZERO);
         }
         if wake.children {
             while let Ok(Some(_)) = setting.children.read_signal() {}
@@ -45,15 +46,18 @@ pub fn run(setting: Setting, setup: &Setup) -> ! {
         while orders > 0 {
             match message::receive::<Order>(setting.control.as_fd()) {
                 Ok(Some((Order::Shutdown { grace_ms }, _))) => {
-                    ending::end(&mut table, &setting, Duration::from_millis(grace_ms));
+                    ending::end(&mut table, &setting, calls.take(), Duration::from_millis(grace_ms));
                 }
                 Ok(Some((order, descriptors))) => {
-                    execute(order, descriptors, &mut table, &mut kills, &setting, setup);
+                    execute(order, descriptors, &mut table, &mut kills, calls.as_ref(), (&setting, setup));
                 }
                 // End of file, or a host with another protocol: there is nothing left to serve.
-                Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
+                Ok(None) | Err(_) => ending::end(&mut table, &setting, calls.take(), Duration::ZERO),
             }
             orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
+        }
+        if let Some(connection) = calls.as_ref().filter(|_| wake.called).and_then(Calls::accept) {
+            setting.report_with(&Report::Called, &[connection.as_fd()]);
         }
         if wake.emptied {
             table.tidy();
@@ -102,8 +106,8 @@ fn execute(
     descriptors: Vec<OwnedFd>,
     table: &mut ProcessTable,
     kills: &mut Vec<OrderedKill>,
-    setting: &Setting,
-    setup: &Setup,
+    calls: Option<&Calls>,
+    (setting, setup): (&Setting, &Setup),
 ) {
     let with_foreground = |kills: &mut Vec<OrderedKill>, act: fn(&mut OrderedKill)| {
         kills.iter_mut().filter(|kill| kill.is_foreground()).for_each(act);
@@ -114,7 +118,8 @@ fn execute(
             let mut descriptors = descriptors.into_iter();
             let file = descriptors.next();
             let workspace = if has_workspace { descriptors.next() } else { None };
-            let key = Key { fork_key, channel_name, denials: descriptors.next().map(Arc::new) };
+            let denials = descriptors.next().map(Arc::new);
+            let key = Key { fork_key, channel_name, denials, command_name: calls.map(|calls| calls.address.clone()) };
             table.confine(Enclosed { file, workspace }, key, setup, setting);
         }
         Order::Start { role, arguments, first_descriptor, anywhere } => {
@@ -207,6 +212,8 @@ struct Wake {
     order: bool,
     children: bool,
     host_gone: bool,
+    /// Whether a program calls a command of the host.
+    called: bool,
     /// Whether a group may have become empty.
     emptied: bool,
     /// Whether something may have to be masked again.
@@ -215,7 +222,7 @@ struct Wake {
     kills: Vec<bool>,
 }
 
-fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake {
+fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable, calls: Option<&Calls>) -> Wake {
     let mut fds = vec![
         PollFd::new(setting.control.as_fd(), PollFlags::POLLIN),
         PollFd::new(setting.children.as_fd(), PollFlags::POLLIN),
@@ -227,6 +234,8 @@ fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake 
     let masks = table.enclosure.masks();
     fds.extend(masks.into_iter().flat_map(Masks::watched));
     let masked = fds.len();
+    fds.extend(calls.map(|calls| PollFd::new(calls.as_fd(), PollFlags::POLLIN)));
+    let called = fds.len();
     let watched = kills.iter().flat_map(OrderedKill::watched);
     fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
     // Rounded up: a timer that fires early would only cause another look.
@@ -240,12 +249,13 @@ fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake 
         return Wake { children: true, ..Wake::default() };
     }
     let any = |fd: &PollFd| fd.any().unwrap_or(false);
-    let mut watched = fds[masked..].iter();
+    let mut watched = fds[called..].iter();
     let kills = kills.iter().map(|kill| watched.by_ref().take(kill.watched().len()).filter(|fd| any(fd)).count() > 0);
     Wake {
         order: any(&fds[0]),
         children: any(&fds[1]),
         host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]),
+        called: fds[masked..called].iter().any(any),
         emptied: fds[fixed..groups].iter().any(any),
         unmasked: fds[groups..masked].iter().any(any),
         kills: kills.collect(),

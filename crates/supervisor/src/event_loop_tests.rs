@@ -7,7 +7,7 @@ use nacre_protocol::supervisor::Asked;
 fn execute_orders(session: &mut Session, kills: &mut Vec<OrderedKill>) {
     while is_readable(session.setting.control.as_fd()) {
         let (order, descriptors) = message::receive::<Order>(session.setting.control.as_fd()).unwrap().unwrap();
-        execute(order, descriptors, &mut session.table, kills, &session.setting, &session.setup);
+        execute(order, descriptors, &mut session.table, kills, None, (&session.setting, &session.setup));
     }
 }
 

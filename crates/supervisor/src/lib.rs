@@ -18,7 +18,7 @@
 //! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
 //! there, as JSON. With `--sweep-caches DIRECTORY` it removes the caches of projects that do not need them: see [`caches`]. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
-//! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`].
+//! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`]. Under another name it is a command of the host: see [`client`].
 
 #![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
 
@@ -45,12 +45,18 @@ mod standing;
 mod workspace;
 
 use nacre_containment::session_mark;
+use nacre_host_commands::calls::Calls;
+use nacre_host_commands::client;
+use nacre_host_commands::directory::Directory;
 use nacre_protocol::message;
-use nacre_protocol::supervisor::Setup;
+use nacre_protocol::supervisor::{HostCommands, Setup};
+use std::io;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 /// Runs the supervisor, in the role that the arguments name.
 pub fn main() {
+    client::run_if_called();
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     if words == ["--job"] {
         job::run();
@@ -91,14 +97,31 @@ pub fn main() {
         std::process::exit(2);
     };
     // Where this is refused, nothing is marked.
-    let _ = setup.mark.map(session_mark::take);
-    match process_setup::prepare(setup.host) {
-        Ok(setting) => event_loop::run(setting, &setup),
+    let marked = setup.mark.map(session_mark::take);
+    let calls =
+        setup.commands.as_ref().map(|commands| listen(commands, setup.mark.filter(|_| matches!(marked, Some(Ok(()))))));
+    let ready = calls.transpose().and_then(|calls| {
+        let kept = calls.iter().flat_map(Calls::descriptors).collect::<Vec<_>>();
+        Ok((process_setup::prepare(setup.host, &kept)?, calls))
+    });
+    match ready {
+        Ok((setting, calls)) => event_loop::run(setting, &setup, calls),
         Err(error) => {
             eprintln!("nacre-supervisor: cannot set itself up: {error}");
             std::process::exit(1);
         }
     }
+}
+
+/// Listens for calls of the host's commands.
+fn listen(HostCommands { directory, names }: &HostCommands, mark: Option<u64>) -> io::Result<Calls> {
+    let open = || {
+        let mark = mark.ok_or_else(|| io::Error::other("the limit of file locks (RLIMIT_LOCKS) cannot be raised"))?;
+        Calls::open(Directory::open(Path::new(directory), names, &std::env::current_exe()?)?, mark)
+    };
+    let problem =
+        |error: io::Error| format!("the commands of the sandbox, in {}: {error}", Path::new(directory).display());
+    open().map_err(|error| io::Error::new(error.kind(), problem(error)))
 }
 
 #[cfg(test)]

@@ -58,7 +58,6 @@ impl OrderedKill {
         is_ordered: impl Fn() -> bool,
     ) -> Self {
         let ladder = Ladder::new(signal, grace).of_forks_of(target.shell(table));
-        let ladder = if target.interrupt(table) { ladder.unsettled() } else { ladder };
         let mut kill = Self {
             id,
             target,
@@ -70,6 +69,13 @@ impl OrderedKill {
             followed: Vec::new(),
         };
         kill.note(table);
+        if kill.target.interrupt_ends_shell() {
+            // Of some, only the shell proves that they are the command's.
+            kill.members(table).iter().for_each(|members| kill.follow(members));
+        }
+        if kill.target.interrupt(table) {
+            kill.ladder = kill.ladder.unsettled();
+        }
         let members = kill.members(table);
         if let (Ok(members), false) = (members, kill.must_wait(is_ordered)) {
             kill.send(table, &members);
@@ -196,9 +202,13 @@ impl OrderedKill {
         self.is_foreground() && is_ordered()
     }
 
+    fn follow(&mut self, members: &[Stat]) {
+        self.followed = members.iter().map(|stat| stat.identity).collect();
+    }
+
     fn send(&mut self, table: &mut ProcessTable, members: &[Stat]) {
         self.found |= !members.is_empty();
-        self.followed = members.iter().map(|stat| stat.identity).collect();
+        self.follow(members);
         if let Target::Process { key } = self.target {
             table.processes.about_to_ask(Some(key), members);
         }
@@ -241,6 +251,10 @@ impl Target {
             Self::Foreground { .. } => table.shell().filter(|shell| signal::handles_interrupt(*shell).unwrap_or(true)),
             Self::Process { key } => table.processes.tree(*key).map(|tree| tree.root.pid),
         }
+    }
+
+    fn interrupt_ends_shell(&self) -> bool {
+        matches!(self, Self::Foreground { command: None, .. })
     }
 
     /// Interrupts the shell's command, even in a stopped shell. False if no shell starts more: a background process only gets

@@ -54,12 +54,12 @@ impl Setting {
 }
 
 /// Makes this process a session leader and subreaper with a clean signal state. Moves its inherited descriptors out
-/// of the standard numbers: 0 is the control socket.
-pub fn prepare(host: i32) -> io::Result<Setting> {
+/// of the standard numbers: 0 is the control socket. `kept`: other descriptors that it has opened.
+pub fn prepare(host: i32, kept: &[i32]) -> io::Result<Setting> {
     let children = lead(&[libc::SIGCHLD])?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let control = take(0, &null)?;
-    close_inherited(&[control.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()]);
+    close_inherited(&[&[control.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()], kept].concat());
     std::env::set_current_dir("/")?;
     let host_fd = pidfd::open_to_watch(host).ok();
     // If the host died before the pidfd was opened, this process already has another parent.

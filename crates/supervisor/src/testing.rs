@@ -67,6 +67,7 @@ impl Session {
     fn new(group: Option<PathBuf>) -> Self {
         let setup = Setup {
             mark: None,
+            commands: None,
             host: 1,
             cwd: "/".into(),
             shell: OsString::from("/bin/bash"),

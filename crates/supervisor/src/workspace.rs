@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Answers requests until the host closes the workspace or ends. Then removes the layers, unless the workspace has a name.
 pub fn run(host: i32) -> ! {
-    let setting = match process_setup::prepare(host) {
+    let setting = match process_setup::prepare(host, &[]) {
         Ok(setting) => setting,
         Err(error) => {
             eprintln!("nacre-supervisor: cannot set itself up: {error}");

@@ -1,7 +1,6 @@
 /** A server as the backend of a sandbox. */
-import type { Duplex } from 'node:stream'
 import { isCode, OptionError, SandboxError } from '../../base/errors.js'
-import type { Forwarding, Logger, LostSandbox } from '../../calls/index.js'
+import type { Logger, LostSandbox } from '../../calls/index.js'
 import { portUrlOptions } from '../../calls/ports.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
@@ -48,8 +47,6 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
 
 const ASKS =
   'isolation.network.ask must be true or false: a function works only in the process of the sandbox. Use true, and questions() and answer() of this client'
-const ONLY_HERE =
-  'connect and listen need a Sandbox in this process: use portUrl of a client, or forward of openSandbox and connectProgram'
 
 export class HttpBackend extends withCalls(backendCalls) implements Backend {
   readonly logger: Logger | undefined
@@ -190,14 +187,6 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     const body = { port, ...encodeOptions(portUrlOptions, values) }
     const { path } = await this.#connection.call(endpoints.portLink, { body })
     return this.#connection.urlOf(path)
-  }
-
-  async connectPort(): Promise<Duplex> {
-    throw new SandboxError('PORT_UNSUPPORTED', ONLY_HERE)
-  }
-
-  async listen(): Promise<Forwarding> {
-    throw new SandboxError('PORT_UNSUPPORTED', ONLY_HERE)
   }
 
   hold(sessionId: string, owner: string): Promise<HoldBackend> {

@@ -18,13 +18,6 @@ export class HttpCheckpoints extends withCalls(checkpointCalls) implements Check
     this.#queues = queues
   }
 
-  async fork(): Promise<never> {
-    throw engineError(
-      'WORKSPACE_UNSUPPORTED',
-      'a server serves one sandbox, so a sandbox cannot be forked over HTTP: fork it in the program of the server',
-    )
-  }
-
   /** Rejects the commands that wait in this client, as the server rejects those that it has. */
   async rollBack(params: { checkpointId: string }): Promise<Rollback> {
     const done = await this.#connection.call(endpoints.rollBack, { params })

@@ -4,6 +4,7 @@ import type { PortUrlOptions, RemoteJobs } from '../../calls/index.js'
 import { portUrlOptions } from '../../calls/ports.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { Jobs } from '../../sandbox/jobs.js'
+import { Session } from '../../sandbox/session.js'
 import { portNumber } from '../../schema/http.js'
 import { readArgument, readOptions } from '../../schema/read.js'
 import { HttpBackend } from './backend.js'
@@ -15,7 +16,7 @@ class BackendClient extends SandboxFacade implements PublicSandboxClient {
   readonly #backend: HttpBackend
 
   constructor(backend: HttpBackend) {
-    super(backend)
+    super(backend, (id) => new Session(backend, id))
     this.#backend = backend
     this.jobs = new Jobs(backend.jobs)
   }

@@ -11,7 +11,8 @@ export interface Envelope {
   code: string
   message: string
   context: {
-    kind?: string
+    /** The class of the error; none for a refusal of the server itself. */
+    name?: string
     result?: object
     logTail?: string
     shortMessage?: string
@@ -53,7 +54,7 @@ export function errorOf(
   const context = envelope.context ?? {}
   const result = context.result && execResult.decode(context.result, encoding)
   const { shortMessage = message, reason } = context
-  switch (context.kind) {
+  switch (context.name) {
     case 'OptionError':
       return new OptionError(code as OptionErrorCode, message)
     case 'AbortError':

@@ -13,6 +13,7 @@ import type {
   Question,
   RunningCommand,
   Sandbox,
+  SandboxForwardOptions,
   SandboxStats,
   SessionStats,
 } from '../../calls/index.js'
@@ -31,9 +32,11 @@ import type {
   ServiceBackend,
 } from '../../sandbox/backend.js'
 import { SessionForwards } from '../../sandbox/forwards.js'
+import { serveCall } from '../../sandbox/host-commands.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
+import type { OnCall } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { NativeEvents } from './events.js'
@@ -45,7 +48,7 @@ import { NativeJobs } from './jobs.js'
 import type { ExecDefaults } from './plan/defaults.js'
 import { planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
-import { connect, listPorts } from './ports.js'
+import { connect, listPorts, streamOf } from './ports.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { runningCommand } from './running.js'
@@ -87,7 +90,13 @@ export class NativeBackend implements Backend {
     this.#plan = plan
     this.#asks = from?.asks ?? new AskFunctions(logger)
     this.#asks.add(plan.ask)
-    this.#engine = new Engine(config, logger, from?.history, NativeBackend.#onQuestion(new WeakRef(this)))
+    this.#engine = new Engine(
+      config,
+      logger,
+      from?.history,
+      NativeBackend.#onQuestion(new WeakRef(this)),
+      NativeBackend.#onCall(new WeakRef(this)),
+    )
     this.#announced = from?.announced ?? this.#announced
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
@@ -280,6 +289,19 @@ export class NativeBackend implements Backend {
     if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
   }
 
+  static #onCall(weak: WeakRef<NativeBackend>): OnCall {
+    return (sessionId, socket) => {
+      const connection = streamOf(socket)
+      const backend = weak.deref()
+      if (backend === undefined) return void connection.destroy()
+      const { commands } = backend.#plan
+      const engine = backend.#engine
+      connection.once('close', () => engine.release((native) => native.callEnded()))
+      if (engine.isDestroyed) connection.destroy()
+      else void serveCall(connection, commands, sessionId)
+    }
+  }
+
   ports(): Promise<OpenPort[]> {
     return listPorts(this.#engine, null)
   }
@@ -288,6 +310,7 @@ export class NativeBackend implements Backend {
     return listPorts(this.#engine, sessionId)
   }
 
+  /** Connects to a port of a session, or of the first that listens on it. */
   async connectPort(sessionId: string | undefined, port: number): Promise<Duplex> {
     const connection = await connect(this.#engine, sessionId, port)
     if (this.#engine.isDestroyed) {
@@ -299,9 +322,14 @@ export class NativeBackend implements Backend {
     return connection
   }
 
-  async listen(sessionId: string, port: number, local: number): Promise<Forwarding> {
-    this.#requireSession(sessionId)
-    return this.#forwards.listen(sessionId, port, local)
+  /** Listens on a port of this machine that leads to one of a session, until that ends, or of the sandbox. */
+  async forward(port: number, { local, sessionId }: SandboxForwardOptions): Promise<Forwarding> {
+    if (sessionId !== undefined) this.#requireSession(sessionId)
+    const { network = 'open' } = this.#plan.config.isolation ?? {}
+    // Otherwise, the listener could take the port of a program that has not begun to listen.
+    const isApart = network !== 'open' && (await this.capabilities()).isolation.network === 'namespace'
+    if (this.#engine.isDestroyed) throw engineError('SANDBOX_DESTROYED', undefined)
+    return this.#forwards.forward(sessionId, port, { local, isApart })
   }
 
   async killCommand(plan: CommandKill & { sessionId: string; commandId: string }): Promise<boolean> {

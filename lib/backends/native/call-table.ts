@@ -12,6 +12,9 @@ import type { Logger } from '../../calls/index.js'
 /** Receives the events of one call. Must not throw: its caller is the addon. */
 export type Listener = (event: NativeEvent) => void
 
+/** Receives a call of a host command: the session of the caller, and the connection. */
+export type OnCall = (sessionId: string, socket: number) => void
+
 /** Ids are 1 to 2^32-1, since they cross the boundary as u32. */
 const MAX_ID = 0xffff_ffff
 
@@ -26,12 +29,18 @@ export class CallTable {
   readonly #listeners = new Map<number, Listener>()
   readonly #logger: Logger | undefined
   readonly #onQuestion: (question: NativeQuestion) => void
+  readonly #onCall: OnCall
   #lastId = 0
 
-  /** `onQuestion` must neither throw nor hold the sandbox. */
-  constructor(logger: Logger | undefined, onQuestion: (question: NativeQuestion) => void = () => {}) {
+  /** `onQuestion` and `onCall` must neither throw nor hold the sandbox. */
+  constructor(
+    logger: Logger | undefined,
+    onQuestion: (question: NativeQuestion) => void = () => {},
+    onCall: OnCall = () => {},
+  ) {
     this.#logger = logger
     this.#onQuestion = onQuestion
+    this.#onCall = onCall
   }
 
   /** Number of pending calls. */
@@ -61,6 +70,10 @@ export class CallTable {
     }
     if (event.kind === 'question') {
       this.#onQuestion(event.question)
+      return
+    }
+    if (event.kind === 'called') {
+      this.#onCall(event.sessionId, event.socket)
       return
     }
     const listener = this.#listeners.get(event.id)

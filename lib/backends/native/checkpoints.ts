@@ -47,6 +47,7 @@ export class NativeCheckpoints implements CheckpointsBackend {
     await this.#engine.call((native, id) => native.deleteCheckpoint(id, number))
   }
 
+  /** Makes sandboxes that go on with the present state. */
   async fork({ count, busy, signal }: ForkPlan): Promise<Sandbox[]> {
     const forks: Branch[] = []
     try {

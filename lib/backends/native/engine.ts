@@ -7,7 +7,7 @@ import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
 import type { NativeEvent, NativeQuestion, NativeSandbox, Pending } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
-import { CallTable, isLast } from './call-table.js'
+import { CallTable, isLast, type OnCall } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
@@ -39,16 +39,17 @@ export class Engine {
   /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
-  /** `onQuestion`: see {@link CallTable}. */
+  /** `onQuestion` and `onCall`: see {@link CallTable}. */
   constructor(
     config: SandboxConfig,
     logger: Logger | undefined,
     history = new History(),
     onQuestion?: (question: NativeQuestion) => void,
+    onCall?: OnCall,
   ) {
     this.#config = config
     this.history = history
-    this.#calls = new CallTable(logger, onQuestion)
+    this.#calls = new CallTable(logger, onQuestion, onCall)
   }
 
   /**

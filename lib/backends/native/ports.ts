@@ -18,7 +18,7 @@ export async function connect(engine: Engine, sessionId: string | undefined, por
 }
 
 /** A stream on a connected socket, which it closes. */
-function streamOf(fd: number): Socket {
+export function streamOf(fd: number): Socket {
   const { Socket } = net()
   if (process.versions.bun === undefined)
     return new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })

@@ -1,18 +1,49 @@
 /** `Sandbox`: the facade on this process's engine. */
 
-import type { Sandbox as PublicSandbox, SandboxOptions } from '../../calls/index.js'
+import { calledBy } from '../../base/call-site.js'
+import type {
+  ForkOptions,
+  Forwarding,
+  Sandbox as PublicSandbox,
+  SandboxForwardOptions,
+  SandboxOptions,
+} from '../../calls/index.js'
+import { sandboxForwardOptions } from '../../calls/ports.js'
+import { planFork } from '../../requests/workspace.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
+import { portNumber } from '../../schema/http.js'
+import { readArgument, readOptions } from '../../schema/read.js'
 import { NativeBackend } from './backend.js'
 import { planSandbox, type SandboxPlan } from './plan/sandbox.js'
+import { LocalSession } from './session.js'
 
 /** A sandbox on an existing backend. */
-class BackendSandbox extends SandboxFacade implements PublicSandbox {
+class BackendSandbox extends SandboxFacade<LocalSession> implements PublicSandbox {
   readonly jobs: RootedJobs
+  readonly #backend: NativeBackend
 
   constructor(backend: NativeBackend, { config }: SandboxPlan) {
-    super(backend)
+    super(backend, (id) => new LocalSession(backend, id))
+    this.#backend = backend
     this.jobs = new RootedJobs(backend.jobs, config.jobsRoot)
+  }
+
+  fork(options?: ForkOptions): Promise<PublicSandbox>
+  fork(count: number, options?: ForkOptions): Promise<PublicSandbox[]>
+  async fork(
+    count?: number | ForkOptions,
+    options?: ForkOptions,
+  ): Promise<PublicSandbox | PublicSandbox[] | undefined> {
+    const { isOne, ...plan } = planFork(count, options)
+    const forks = await calledBy(this.fork, this.#backend.checkpoints.fork(plan))
+    return isOne ? forks[0] : forks
+  }
+
+  async forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding> {
+    const number = readArgument(portNumber.read, port, 'port')
+    const place = readOptions(sandboxForwardOptions, options, 'forward')
+    return calledBy(this.forward, this.#backend.forward(number, place))
   }
 }
 

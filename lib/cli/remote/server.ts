@@ -4,7 +4,7 @@
 import type { Command } from 'commander'
 import { SandboxError, unknownId } from '../../base/errors.js'
 import type { SandboxClient } from '../../calls/client.js'
-import type { Files, Session } from '../../calls/index.js'
+import type { AnySession, Files } from '../../calls/index.js'
 import { tokenOf } from '../values.js'
 
 export interface ServerOptions {
@@ -65,7 +65,7 @@ export function useFiles<T>(options: SessionOptions, use: (files: Files) => Prom
 export async function sessionOf(
   client: SandboxClient,
   { session = 'default' }: SessionOptions,
-): Promise<Session> {
+): Promise<AnySession> {
   const found = await client.getSession(session)
   if (found === null) throw unknownId('session', session)
   return found

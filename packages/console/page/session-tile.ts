@@ -1,5 +1,5 @@
 /** The tile of a session: its commands and their output, and a command line while it is taken over. */
-import type { Hold, SandboxEvent, Session } from 'nacre'
+import type { AnySession, Hold, SandboxEvent } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { SessionTrack } from '../dist/recording/session-track.js'
 import { askText, attempt } from './ask.ts'
@@ -11,7 +11,7 @@ import { LOOK_MS, PERSON, type Status, Tile } from './tile.ts'
 /** The hold, and a command. */
 const HOLD_COST = 2
 
-export class SessionTile extends Tile<Session> {
+export class SessionTile extends Tile<AnySession> {
   readonly #client: SandboxClient
   readonly #sessionId: string
   readonly #track: SessionTrack<{ output(time: Date, text: string): void; marker(): void; lose(): void }>
@@ -107,15 +107,15 @@ export class SessionTile extends Tile<Session> {
     }
   }
 
-  async #session(): Promise<Session | null> {
+  async #session(): Promise<AnySession | null> {
     return this.#client.getSession(this.#sessionId)
   }
 
-  protected override async makeHold(): Promise<Hold<Session> | undefined> {
+  protected override async makeHold(): Promise<Hold<AnySession> | undefined> {
     return (await this.#session())?.hold(PERSON)
   }
 
-  protected override onHold(hold: Hold<Session> | undefined): void {
+  protected override onHold(hold: Hold<AnySession> | undefined): void {
     this.#form.hidden = hold === undefined
     if (hold !== undefined) this.#line.focus()
   }

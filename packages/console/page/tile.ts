@@ -1,5 +1,5 @@
 /** A tile: a screen with a title, badges and buttons, of what a person can take over. */
-import type { Hold, Process, ProcessStats, Session } from 'nacre'
+import type { AnySession, Hold, Process, ProcessStats } from 'nacre'
 import { attempt } from './ask.ts'
 import type { Connections } from './connections.ts'
 import { button, counted, el, setText, size, span } from './dom.ts'
@@ -28,7 +28,7 @@ export interface TileOptions {
   holdCost: number
 }
 
-export abstract class Tile<Held extends Process | Session> {
+export abstract class Tile<Held extends Process | AnySession> {
   readonly element: HTMLElement
   readonly screen: Screen
   readonly #options: TileOptions

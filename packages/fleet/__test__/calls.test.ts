@@ -122,7 +122,7 @@ describe('a call that takes longer than the router allows', () => {
     const process = await client.startProcess('sleep 60')
     const begin = performance.now()
     expect(await rejectionOf(process.waitForExit({ timeout: 700 }))).toMatchObject({
-      code: 'PROCESS_READY_TIMEOUT',
+      code: 'PROCESS_WAIT_TIMEOUT',
     })
     const took = performance.now() - begin
     expect(took).toBeGreaterThan(650)

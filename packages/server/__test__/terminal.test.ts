@@ -52,7 +52,7 @@ describe('a terminal over a WebSocket', () => {
       late.socket.send(Buffer.from('x'))
       await late.closed
       for (const { type, error } of late.notes)
-        expect([type, error.code, error.context.kind]).toEqual(['error', 'INPUT_CLOSED', 'SandboxError'])
+        expect([type, error.code, error.context.name]).toEqual(['error', 'INPUT_CLOSED', 'SandboxError'])
     }))
 
   it('resizes the terminal on a text message', () =>

@@ -5,31 +5,32 @@
  * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
 
+import type { ErrorKind } from 'nacre'
 import { AbortError, OptionError, SandboxError } from 'nacre/internal'
 import { HTTP_STATUSES, meaningOf, tables } from 'nacre/internal/server'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 
-/** Codes of the server itself, with their statuses. */
+/** Codes of the server itself, with their kinds and statuses. */
 const REFUSALS = {
-  VALIDATION_FAILED: 400,
-  UNAUTHORIZED: 401,
-  FORBIDDEN: 403,
-  NOT_FOUND: 404,
-  CALLER_NOT_FOUND: 404,
-  RUN_NOT_FOUND: 404,
-  UPLOAD_NOT_FOUND: 404,
-  CALL_FORGOTTEN: 409,
-  CALL_MISMATCH: 422,
-  INSTANCE_CHANGED: 412,
-  PAYLOAD_TOO_LARGE: 413,
-  REPLY_TOO_LARGE: 500,
-  UNSUPPORTED_MEDIA_TYPE: 415,
-  UPGRADE_REQUIRED: 426,
-  INTERNAL_ERROR: 500,
-  BAD_GATEWAY: 502,
-  OVERLOADED: 503,
-  SHUTTING_DOWN: 503,
+  VALIDATION_FAILED: ['option', 400],
+  UNAUTHORIZED: ['denied', 401],
+  FORBIDDEN: ['denied', 403],
+  NOT_FOUND: ['not-found', 404],
+  CALLER_NOT_FOUND: ['not-found', 404],
+  RUN_NOT_FOUND: ['not-found', 404],
+  UPLOAD_NOT_FOUND: ['not-found', 404],
+  CALL_FORGOTTEN: ['ended', 409],
+  CALL_MISMATCH: ['conflict', 422],
+  INSTANCE_CHANGED: ['ended', 412],
+  PAYLOAD_TOO_LARGE: ['limit', 413],
+  REPLY_TOO_LARGE: ['limit', 500],
+  UNSUPPORTED_MEDIA_TYPE: ['option', 415],
+  UPGRADE_REQUIRED: ['option', 426],
+  INTERNAL_ERROR: ['internal', 500],
+  BAD_GATEWAY: ['unavailable', 502],
+  OVERLOADED: ['unavailable', 503],
+  SHUTTING_DOWN: ['unavailable', 503],
 } as const
 
 /** The message of the refusal of that name. */
@@ -45,7 +46,10 @@ export class ServerEnd extends Error {
 export type RefusalCode = keyof typeof REFUSALS
 
 /** Every code with its status for the container's clients. */
-export const STATUSES: Record<string, number> = { ...HTTP_STATUSES, ...REFUSALS }
+export const STATUSES: Record<string, number> = {
+  ...HTTP_STATUSES,
+  ...Object.fromEntries(Object.entries(REFUSALS).map(([code, [, status]]) => [code, status])),
+}
 
 /** What the container's clients receive instead of a code that they do not know. */
 const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
@@ -89,8 +93,12 @@ export class Refusal extends Error {
     this.headers = headers
   }
 
+  get kind(): ErrorKind {
+    return REFUSALS[this.code][0]
+  }
+
   get status(): number {
-    return REFUSALS[this.code]
+    return REFUSALS[this.code][1]
   }
 }
 
@@ -135,11 +143,18 @@ interface Description {
 }
 
 function describe(error: unknown, dialect: Dialect): Description {
-  if (error instanceof Refusal)
-    return { code: error.code, message: error.message, status: error.status, context: error.context }
+  if (error instanceof Refusal) {
+    const { code, message, status, kind } = error
+    return { code, message, status, context: { ...(dialect === 'v1' && { kind }), ...error.context } }
+  }
   if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
     return dialect === 'v1' ? own(error) : container(error)
-  return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }
+  return {
+    code: 'INTERNAL_ERROR',
+    message: 'an internal error',
+    status: 500,
+    context: dialect === 'v1' ? { kind: 'internal' } : {},
+  }
 }
 
 type SandboxFailure = OptionError | SandboxError | AbortError
@@ -151,7 +166,6 @@ type SandboxFailure = OptionError | SandboxError | AbortError
 function own(error: SandboxFailure): Description {
   const { code } = error
   const status = HTTP_STATUSES[code] === 408 ? 504 : HTTP_STATUSES[code]
-  const kind = error instanceof OptionError ? 'OptionError' : error.name
   const result = error instanceof OptionError ? undefined : error.result
   const logTail = error instanceof SandboxError ? error.logTail : undefined
   const shortMessage = error instanceof OptionError ? error.message : error.shortMessage
@@ -163,7 +177,8 @@ function own(error: SandboxFailure): Description {
     message: because + publicMessage(error),
     status,
     context: {
-      kind,
+      name: error instanceof OptionError ? 'OptionError' : error.name,
+      kind: error.kind,
       ...issuesOf(error),
       ...(result && { result: encodeReply(tables.execResult, result) }),
       ...(logTail !== undefined && { logTail }),

@@ -8,7 +8,7 @@ import { cors } from 'hono/cors'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { crypto, signalNumber } from 'nacre/internal'
-import { backendOf, type backends, protocol } from 'nacre/internal/server'
+import { backendOf, type backends, type NativeBackend, protocol } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -57,12 +57,12 @@ export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateS
   return buildServer(backendOf(sandbox), planServer(options))
 }
 
-/** `forwardsPorts`: on the listener of `serve`. */
+/** `forwarded`: the sandbox whose ports the listener of `serve` forwards. */
 export function buildServer(
   backend: backends.Backend,
   plan: ServerPlan,
   { pages, recordings }: { pages: readonly Page[]; recordings?: Recordings | undefined } = { pages: [] },
-  forwardsPorts = false,
+  forwarded?: NativeBackend,
 ): PublicServer {
   const closing = new AbortController()
   // Every request listens to it.
@@ -76,7 +76,7 @@ export function buildServer(
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
     holds: new Holds(),
-    ports: forwardsPorts ? new Ports(backend, plan.token, closing.signal) : undefined,
+    ports: forwarded ? new Ports(forwarded, plan.token, closing.signal) : undefined,
     instance: crypto().randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,

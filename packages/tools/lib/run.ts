@@ -5,6 +5,7 @@
  * A command in a terminal is a process from the beginning.
  */
 import type {
+  AnySession,
   ExecResult,
   ExecStream,
   HandBack,
@@ -14,7 +15,6 @@ import type {
   LogLinesOptions,
   Process,
   ProcessWaiting,
-  Session,
   Signal,
 } from 'nacre'
 import { clock, inTime, isCode, refusalCode } from 'nacre/internal'
@@ -53,7 +53,7 @@ export interface RunPlan {
 
 /** A session with the name that replies have. */
 export interface NamedSession {
-  session: Session
+  session: AnySession
   name: string
 }
 

@@ -1,5 +1,5 @@
 /** Services: servers that `service` starts and waits for. */
-import type { AnySandbox, Service as EngineService, LogLine, Session } from 'nacre'
+import type { AnySandbox, AnySession, Service as EngineService, LogLine } from 'nacre'
 import { clock, isCode } from 'nacre/internal'
 import { KILLS, LOG_LIMIT } from './run.js'
 import { ToolError } from './schema.js'
@@ -32,7 +32,7 @@ export class Service {
   #isKilled = false
   failure: unknown
 
-  constructor(name: string, plan: ServicePlan, sandbox: AnySandbox, { id }: Session) {
+  constructor(name: string, plan: ServicePlan, sandbox: AnySandbox, { id }: AnySession) {
     this.name = name
     this.plan = plan
     this.ready = this.#start(sandbox, id).then(() => {

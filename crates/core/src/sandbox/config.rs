@@ -1,5 +1,6 @@
 //! Configuration of a sandbox and its sessions.
 
+use crate::host_commands::Commands;
 use crate::isolation::Isolation;
 use crate::limits::Limits;
 use crate::log::Log;
@@ -48,6 +49,8 @@ pub struct Config {
     pub log: Log,
     /// Learns of each question about a host.
     pub on_question: OnQuestion,
+    /// The commands that are functions of the host.
+    pub commands: Option<Commands>,
 }
 
 /// Learns of questions, on the thread of the proxy. It must not block. The default does nothing.

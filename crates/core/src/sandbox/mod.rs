@@ -489,7 +489,8 @@ impl Sandbox {
         let unique = format!("nacre-{}-{}", self.unique(&marks), sessions.made);
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
         let given = new.env.iter().map(|(name, _)| name.clone()).collect();
-        let env = variables::changed(&self.env(user.as_ref()), new.env);
+        let mut env = variables::changed(&self.env(user.as_ref()), new.env);
+        let commands = config.commands.as_ref().map(|commands| commands.give(&mut env, &config.supervisor));
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
         // A link to the shell may be where a private directory covers it, like /tmp.
         let shell = if isolation.is_some() { nacre_isolation::real(&shell) } else { shell };
@@ -498,12 +499,14 @@ impl Sandbox {
             let ask = isolation.and_then(|isolation| isolation.hosts.ask.clone());
             let asking = ask.map(|ask| Asking::new(Arc::clone(&self.inner.questions), new.id.clone(), ask));
             let deciding = self.deciding(isolation, asking, &cwd, &shell, &unique, self.caches(&env, given));
+            let deciding = deciding.with_commands(commands.as_ref());
             Isolate(Arc::new(move || deciding.isolate()))
         });
         let session = SessionConfig {
             id: new.id,
             cwd,
             env,
+            commands,
             isolate,
             user,
             shell,

@@ -4,6 +4,7 @@ use super::caches::Caches;
 use super::{Config, Sandbox};
 use crate::capabilities::{self, Capabilities, ShellError};
 use crate::error::{Code, Error};
+use crate::host_commands::{self, SessionCommands};
 use crate::isolation::{self, Isolation};
 use crate::jobs::JobLaunch;
 use crate::limits::{self, Enforcement, Limits};
@@ -57,6 +58,8 @@ pub(super) struct Deciding {
     /// Directories to hide from isolated programs.
     private: [PathBuf; 2],
     caches: Caches,
+    /// The directory of the host's commands.
+    commands: Option<PathBuf>,
 }
 
 /// Looks at the project in a thread of its own: a path may not respond.
@@ -69,6 +72,11 @@ fn look<T: Send + 'static>(looks: impl FnOnce() -> T + Send + 'static) -> Result
 }
 
 impl Deciding {
+    /// With the commands of its session.
+    pub(super) fn with_commands(self, commands: Option<&SessionCommands>) -> Self {
+        Self { commands: commands.map(|commands| PathBuf::from(&commands.places.directory)), ..self }
+    }
+
     /// The confinement of a session and its proxy.
     pub(super) fn isolate(&self) -> Result<SessionIsolation, Error> {
         let offer = isolation::offer(&self.supervisor, self.switch.as_deref())?;
@@ -76,6 +84,9 @@ impl Deciding {
             Some(isolation) => self.apply(isolation, &offer)?,
             None => self.unrestricted(&offer)?,
         };
+        if let Some(commands) = &self.commands {
+            host_commands::show(commands, &mut isolation.confinement)?;
+        }
         if let Some(workspace) = &self.workspace {
             if isolation.confinement.namespaces.is_none() {
                 let reason = offer.mounts.clone().err().unwrap_or_default();
@@ -351,6 +362,7 @@ impl Sandbox {
             temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
             private: [config.state_dir.clone(), config.jobs_root.clone()],
             caches,
+            commands: None,
         }
     }
 

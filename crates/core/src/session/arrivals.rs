@@ -177,6 +177,12 @@ impl Session {
                     self.reconnected(Reconnected { pid, socket });
                 }
             }
+            Report::Called => {
+                let commands = self.cx.config.commands.as_ref();
+                if let Some((commands, connection)) = commands.zip(descriptors.into_iter().next()) {
+                    commands.on_call.call(&self.cx.config.id, connection);
+                }
+            }
             Report::NotConfined { problem } => self.enclosure.refuse(problem),
             Report::Started { identity, key: None, group } => {
                 let has_greeted = self.shell.started(identity.pid);
@@ -318,6 +324,7 @@ mod tests {
             limits: Default::default(),
             user: None,
             isolate: None,
+            commands: None,
             saved: None,
             log: Default::default(),
         };
@@ -358,6 +365,7 @@ mod tests {
             user: None,
             limits: Default::default(),
             group: None,
+            commands: None,
             mark: None,
         };
         session.supervision.begin(Supervisor::start(launch).unwrap(), None, None);

@@ -4,6 +4,7 @@ use super::saved::Saved;
 use crate::capabilities::Engine;
 use crate::error::Error;
 use crate::feed::Feed;
+use crate::host_commands::SessionCommands;
 use crate::log::Log;
 use crate::proxy::Policy;
 use crate::user::User;
@@ -44,6 +45,8 @@ pub struct SessionConfig {
     pub isolate: Option<Isolate>,
     /// The state that it begins with; otherwise that of a new shell.
     pub saved: Option<Saved>,
+    /// The commands that are functions of the host.
+    pub commands: Option<SessionCommands>,
     /// Receives what happens.
     pub feed: Arc<Feed>,
     /// Receives diagnostics.

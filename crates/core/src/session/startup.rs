@@ -49,6 +49,7 @@ impl Session {
             limits: *limits,
             group: group.as_ref(),
             mark,
+            commands: self.cx.config.commands.as_ref().map(|commands| commands.places.clone()),
         };
         match Supervisor::start(launch) {
             Ok(supervisor) => {

@@ -75,6 +75,7 @@ impl Place {
             user: kind.is_another_user.then_some(UserSpec::Ids { uid: 54_321, gid: 54_321 }),
             isolation: is_isolated.then(|| Isolation { rules, hosts: Hosts::default() }),
             workspace: Some(nacre_core::workspace::Options { path: real, ..Default::default() }),
+            commands: None,
             own_variables: Vec::new(),
             log: Default::default(),
             on_question: Default::default(),
@@ -267,6 +268,7 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         limits: Default::default(),
         user: None,
         isolate,
+        commands: None,
         saved: None,
         log: Default::default(),
     })

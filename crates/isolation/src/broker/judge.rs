@@ -1,5 +1,6 @@
 //! Decides which addresses a confined program may connect to.
 
+use super::Policy;
 use crate::view::SHARED_MEMORY;
 use nacre_protocol::confinement::{Confinement, Mount, Network};
 use nacre_protocol::redirect::FIRST_ADDRESS;
@@ -32,6 +33,8 @@ pub enum Verdict {
     LookUp(PathBuf),
     /// A shell reopens its channel.
     Channel,
+    /// A program calls a command of the host.
+    Command,
     /// Refuse with EPERM.
     Refuse,
 }
@@ -77,11 +80,12 @@ fn is_inside(address: IpAddr) -> bool {
 }
 
 /// Judges an address. `domain` is the socket's own: an address of another family has no effect on it.
-pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_name: &[u8]) -> Verdict {
+pub fn judge(address: Address, domain: i32, confinement: &Confinement, policy: &Policy) -> Verdict {
     let has_own_network = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
     match (domain, address) {
         (libc::AF_UNIX, Address::Path(path)) => Verdict::LookUp(path),
-        (libc::AF_UNIX, Address::Abstract(name)) if name == channel_name => Verdict::Channel,
+        (libc::AF_UNIX, Address::Abstract(name)) if name == policy.channel_name => Verdict::Channel,
+        (libc::AF_UNIX, Address::Abstract(name)) if Some(&name) == policy.command_name.as_ref() => Verdict::Command,
         // Abstract names belong to the network namespace.
         (libc::AF_UNIX, Address::Abstract(_)) if has_own_network => Verdict::Connect,
         (libc::AF_UNIX, _) => Verdict::Refuse,

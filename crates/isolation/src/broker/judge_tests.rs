@@ -20,6 +20,10 @@ fn confinement(network: Network, own: bool) -> Confinement {
     }
 }
 
+fn policy() -> Policy {
+    Policy { channel_name: b"c".to_vec(), command_name: Some(b"k".to_vec()), supervisor: 1, user: None, denials: None }
+}
+
 fn unix(path: &[u8]) -> Address {
     Address::read(&[&(libc::AF_UNIX as u16).to_ne_bytes(), path].concat())
 }
@@ -50,22 +54,25 @@ fn an_address_is_read_to_its_end_and_no_further() {
 fn a_unix_socket_is_looked_up_and_an_abstract_one_belongs_to_the_network() {
     let shared = confinement(Network::Open, false);
     let own = confinement(Network::Closed, true);
-    assert_eq!(judge(unix(b"/x"), libc::AF_UNIX, &shared, b"c"), Verdict::LookUp("/x".into()));
-    assert_eq!(judge(unix(b"\0c"), libc::AF_UNIX, &shared, b"c"), Verdict::Channel);
-    assert_eq!(judge(unix(b"\0d"), libc::AF_UNIX, &shared, b"c"), Verdict::Refuse);
-    assert_eq!(judge(unix(b"\0d"), libc::AF_UNIX, &own, b"c"), Verdict::Connect);
+    assert_eq!(judge(unix(b"/x"), libc::AF_UNIX, &shared, &policy()), Verdict::LookUp("/x".into()));
+    assert_eq!(judge(unix(b"\0c"), libc::AF_UNIX, &shared, &policy()), Verdict::Channel);
+    for confinement in [&shared, &own] {
+        assert_eq!(judge(unix(b"\0k"), libc::AF_UNIX, confinement, &policy()), Verdict::Command);
+    }
+    assert_eq!(judge(unix(b"\0d"), libc::AF_UNIX, &shared, &policy()), Verdict::Refuse);
+    assert_eq!(judge(unix(b"\0d"), libc::AF_UNIX, &own, &policy()), Verdict::Connect);
 }
 
 #[test]
 fn without_a_network_of_its_own_only_the_proxy_is_reached() {
     let shared = confinement(Network::Proxy, false);
-    assert_eq!(judge(v4([127, 0, 0, 1], 3128), libc::AF_INET, &shared, b""), Verdict::Connect);
+    assert_eq!(judge(v4([127, 0, 0, 1], 3128), libc::AF_INET, &shared, &policy()), Verdict::Connect);
     for (address, port) in [([127, 0, 0, 1], 80), ([127, 0, 0, 2], 3128), ([1, 1, 1, 1], 3128)] {
-        assert_eq!(judge(v4(address, port), libc::AF_INET, &shared, b""), Verdict::Refuse);
+        assert_eq!(judge(v4(address, port), libc::AF_INET, &shared, &policy()), Verdict::Refuse);
     }
-    assert_eq!(judge(Address::Other, libc::AF_INET6, &shared, b""), Verdict::Refuse);
+    assert_eq!(judge(Address::Other, libc::AF_INET6, &shared, &policy()), Verdict::Refuse);
     let own = confinement(Network::Proxy, true);
-    assert_eq!(judge(v4([127, 0, 0, 1], 80), libc::AF_INET, &own, b""), Verdict::Connect);
+    assert_eq!(judge(v4([127, 0, 0, 1], 80), libc::AF_INET, &own, &policy()), Verdict::Connect);
 }
 
 #[test]
@@ -77,21 +84,21 @@ fn in_a_network_of_its_own_all_but_the_loopback_interface_is_behind_the_proxy() 
         (v6("::ffff:198.18.0.1", 80), libc::AF_INET6, "198.18.0.1:80"),
     ] {
         assert_eq!(address.internet(domain), Some(destination.parse().unwrap()));
-        assert_eq!(judge(address, domain, &own, b""), Verdict::Redirect);
+        assert_eq!(judge(address, domain, &own, &policy()), Verdict::Redirect);
     }
     for local in ["::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"] {
-        assert_eq!(judge(v6(local, 80), libc::AF_INET6, &own, b""), Verdict::Connect, "{local}");
+        assert_eq!(judge(v6(local, 80), libc::AF_INET6, &own, &policy()), Verdict::Connect, "{local}");
     }
     for local in [[127, 0, 0, 9], [0, 0, 0, 0], [198, 18, 0, 0]] {
-        assert_eq!(judge(v4(local, 80), libc::AF_INET, &own, b""), Verdict::Connect);
+        assert_eq!(judge(v4(local, 80), libc::AF_INET, &own, &policy()), Verdict::Connect);
     }
     // The kernel refuses these, or disconnects the socket.
-    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET6, &own, b""), Verdict::Connect);
-    assert_eq!(judge(Address::Other, libc::AF_INET, &own, b""), Verdict::Connect);
+    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET6, &own, &policy()), Verdict::Connect);
+    assert_eq!(judge(Address::Other, libc::AF_INET, &own, &policy()), Verdict::Connect);
     let closed = confinement(Network::Closed, true);
-    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &closed, b""), Verdict::Connect);
+    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &closed, &policy()), Verdict::Connect);
     let direct = Confinement { redirects: false, ..own };
-    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &direct, b""), Verdict::Connect);
+    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &direct, &policy()), Verdict::Connect);
 }
 
 #[test]

@@ -39,6 +39,8 @@ const MAX_HELPERS: usize = 64;
 pub struct Policy {
     /// The abstract address where a shell reopens a lost channel, without its leading NUL.
     pub channel_name: Vec<u8>,
+    /// The abstract address of the host's commands, in the same form.
+    pub command_name: Option<Vec<u8>>,
     /// The pid of the supervisor, the ancestor of all programs.
     pub supervisor: u32,
     /// The user that programs run as: user, group, all groups.
@@ -55,13 +57,22 @@ pub struct Inside<'a> {
     pub handles: Option<&'a Handles>,
 }
 
-/// Receives a shell's new channel: the shell's pid, and this process's end.
-pub type Reconnect = Box<dyn Fn(i32, OwnedFd)>;
+/// A connection of a program to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// The new channel of a shell, whose pid this is.
+    Channel(i32),
+    /// The call of a command of the host.
+    Command,
+}
+
+/// Receives the host's end of a connection.
+pub type Connected = Box<dyn Fn(Connection, OwnedFd)>;
 
 /// A broker, running or not yet started. Its inbox holds listeners that it has not received yet.
 pub struct Broker {
     policy: Policy,
-    reconnect: Reconnect,
+    connected: Connected,
     outbox: OwnedFd,
     inbox: OwnedFd,
     /// An unreaped child of this process.
@@ -73,9 +84,9 @@ impl Broker {
     ///
     /// # Errors
     /// Those of socketpair(2).
-    pub fn new(policy: Policy, reconnect: Reconnect) -> io::Result<Self> {
+    pub fn new(policy: Policy, connected: Connected) -> io::Result<Self> {
         let (outbox, inbox) = socket::pair()?;
-        Ok(Self { policy, reconnect, outbox, inbox, pid: None })
+        Ok(Self { policy, connected, outbox, inbox, pid: None })
     }
 
     /// Forks the broker if it is not running. It inherits all descriptors, so no descriptor may be open that should
@@ -93,7 +104,7 @@ impl Broker {
             // The broker is useless without the supervisor.
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
             if std::os::unix::process::parent_id() == parent {
-                serve(&self.inbox, inside, &self.policy, &self.reconnect);
+                serve(&self.inbox, inside, &self.policy, &self.connected);
             }
             std::process::exit(0);
         }
@@ -127,7 +138,7 @@ impl Drop for Broker {
     }
 }
 
-fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
+fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connected) {
     let mut listeners: Vec<Listener> = Vec::new();
     let mut helpers = 0;
     loop {
@@ -149,7 +160,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, reconnect: &Reconnec
             match fork(0, None) {
                 Ok((0, _)) => {
                     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                    request::carry_out(listener, &call, inside, policy, reconnect);
+                    request::carry_out(listener, &call, inside, policy, connected);
                     std::process::exit(0);
                 }
                 Ok(_) => helpers += 1,

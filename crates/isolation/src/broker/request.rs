@@ -2,7 +2,7 @@
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
-use super::{Inside, Policy, Reconnect, peer, redirect};
+use super::{Connected, Connection, Inside, Policy, peer, redirect};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
 use crate::privileges::become_user;
@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
@@ -25,9 +26,9 @@ static REDIRECTED: AtomicI32 = AtomicI32::new(-1);
 const LOOK_EVERY_MICROSECONDS: libc::suseconds_t = 200_000;
 
 /// Makes the connection and replies to the call.
-pub fn carry_out(listener: &Listener, call: &Call, inside: &Inside, policy: &Policy, reconnect: &Reconnect) {
+pub fn carry_out(listener: &Listener, call: &Call, inside: &Inside, policy: &Policy, connected: &Connected) {
     end_with_caller(listener, call);
-    let result = connect(listener, call, inside, policy, reconnect);
+    let result = connect(listener, call, inside, policy, connected);
     listener.answer(call, result);
 }
 
@@ -68,7 +69,7 @@ fn connect(
     call: &Call,
     inside: &Inside,
     policy: &Policy,
-    reconnect: &Reconnect,
+    connected: &Connected,
 ) -> io::Result<()> {
     let refused = || io::Error::from_raw_os_error(libc::EPERM);
     let process = process_of(call.thread)?;
@@ -82,7 +83,7 @@ fn connect(
     let (address, domain) = (Address::read(&bytes), sockopt::socket_domain(&theirs)?.as_raw().into());
     let destination = address.internet(domain);
     let is_stream = sockopt::socket_type(&theirs)? == SocketType::STREAM;
-    let done = match judge(address, domain, inside.confinement, &policy.channel_name) {
+    let done = match judge(address, domain, inside.confinement, policy) {
         // The proxy reports what it refuses.
         Verdict::Redirect if is_stream => {
             let port = inside.confinement.proxy_port.unwrap_or_default();
@@ -96,7 +97,13 @@ fn connect(
             // Before the shell can send: its first message arrives before the host has this end.
             socket::name_senders(ours.as_fd())?;
             listener.replace_socket(call, channel.as_fd())?;
-            reconnect(process, ours);
+            connected(Connection::Channel(process), ours);
+            Ok(())
+        }
+        Verdict::Command => {
+            let (ours, theirs) = UnixStream::pair()?;
+            listener.replace_socket(call, theirs.as_fd())?;
+            connected(Connection::Command, ours.into());
             Ok(())
         }
         Verdict::Refuse => Err(refused()),

@@ -1,11 +1,11 @@
 /**
  * The options of a sandbox and its sessions, with their defaults.
  */
-import { path } from '../../../base/builtin.js'
+import { os, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import { absolute, resolveFrom } from '../../../base/working-directory.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
-import type { Logger } from '../../../calls/index.js'
+import type { HostCommand, Logger } from '../../../calls/index.js'
 import { sandboxOptions } from '../../../calls/sandbox.js'
 import type { sessionOptions } from '../../../calls/session.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
@@ -36,6 +36,8 @@ export interface SandboxPlan {
   homes: () => string[]
   /** The function that answers questions about hosts. */
   ask: Callback | undefined
+  /** The host commands. */
+  commands: ReadonlyMap<string, HostCommand>
 }
 
 /**
@@ -73,6 +75,11 @@ export function planSandbox(options: unknown): SandboxPlan {
       workspace: values.workspace && planWorkspace(values.workspace, { cwd, stateDir }),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
+      ...(values.commands && {
+        commandNames: [...values.commands.keys()],
+        // Another user may not have access to this user's directory.
+        commandsRoot: values.user === undefined ? stateDir : os.tmpdir(),
+      }),
       log: values.logger !== undefined,
     },
     defaults: {
@@ -85,6 +92,7 @@ export function planSandbox(options: unknown): SandboxPlan {
     logger: values.logger,
     homes: places,
     ask: askFunction(values.isolation),
+    commands: values.commands ?? new Map(),
   }
 }
 

@@ -4,6 +4,7 @@
 
 import { SandboxError } from '../../../base/errors.js'
 import type { NativeProcess } from '../../../boundary/index.js'
+import type { SandboxErrorCode } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
 import { describeEnd, type ProcessHandle } from './handle.js'
 import { readTail } from './log-text.js'
@@ -25,15 +26,16 @@ export async function notInTime(
   handle: ProcessHandle,
   awaited: string,
   timeout: number,
+  code: 'PROCESS_READY_TIMEOUT' | 'PROCESS_WAIT_TIMEOUT' = 'PROCESS_READY_TIMEOUT',
 ): Promise<never> {
   const what = `${describe(handle.state)}: ${timeout} ms passed before ${awaited}; raise the timeout if it needs longer`
-  throw await failure(engine, handle, 'PROCESS_READY_TIMEOUT', what)
+  throw await failure(engine, handle, code, what)
 }
 
 async function failure(
   engine: Engine,
   handle: ProcessHandle,
-  code: 'PROCESS_EXITED_BEFORE_READY' | 'PROCESS_READY_TIMEOUT',
+  code: SandboxErrorCode,
   what: string,
 ): Promise<SandboxError> {
   const logTail = await readTail(engine, handle.ref)

@@ -71,7 +71,7 @@ export class LocalProcess implements ProcessBackend {
 
   async wait(limits: WaitLimits): Promise<ProcessExit> {
     const { handle } = this
-    const late = () => notInTime(this.#engine, handle, 'it ended', limits.timeout)
+    const late = () => notInTime(this.#engine, handle, 'it ended', limits.timeout, 'PROCESS_WAIT_TIMEOUT')
     return exitOf(await within(limits, (stop) => handle.wait(stop), late))
   }
 

@@ -7,7 +7,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'hono'
 import { aborts, isCode } from 'nacre/internal'
-import { type backends, passHttp } from 'nacre/internal/server'
+import { type NativeBackend, passHttp } from 'nacre/internal/server'
 import { Refusal, SHUTTING_DOWN } from '../failure.js'
 import { unboundArrival } from '../file-bodies.js'
 import { upgradeOf } from '../upgrade.js'
@@ -48,11 +48,11 @@ export function targetOf(c: Context): Target | undefined {
 
 export class Ports {
   readonly links = new Links()
-  readonly #backend: backends.Backend
+  readonly #backend: NativeBackend
   readonly #token: string | undefined
   readonly #closing: AbortSignal
 
-  constructor(backend: backends.Backend, token: string | undefined, closing: AbortSignal) {
+  constructor(backend: NativeBackend, token: string | undefined, closing: AbortSignal) {
     this.#backend = backend
     this.#token = token
     this.#closing = closing

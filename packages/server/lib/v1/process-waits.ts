@@ -17,7 +17,7 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
   define({
     ...endpoints.waitForExit,
     summary: 'Waits until a process ends.',
-    errors,
+    errors: ['PROCESS_NOT_FOUND', 'PROCESS_WAIT_TIMEOUT'],
     body: shape(described(tables.waitOptions)),
     async handle({ params: { processId }, body, signal }) {
       const process = await processes.find(processId)
