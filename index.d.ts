@@ -96,6 +96,8 @@ export interface Logger {
  * and images, ENGINE_NOT_FOUND, MOUNT_MISSING, PROJECT_TOO_WIDE and RUNTIME_UNSUPPORTED come from `openSandbox`.
  */
 export type SandboxErrorCode =
+  | 'CHANNEL_CLOSED'
+  | 'CHANNEL_FULL'
   | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
@@ -115,6 +117,7 @@ export type SandboxErrorCode =
   | 'IMAGE_WITHOUT_BASH'
   | 'INPUT_CLOSED'
   | 'INVALID_ENV_NAME'
+  | 'INVALID_MESSAGE'
   | 'INVALID_PATH'
   | 'IS_A_DIRECTORY'
   | 'ISOLATION_UNSUPPORTED'
@@ -122,6 +125,7 @@ export type SandboxErrorCode =
   | 'JOB_NOT_FOUND'
   | 'JOB_RUNNING'
   | 'LIMIT_UNSUPPORTED'
+  | 'MESSAGE_TOO_LARGE'
   | 'MOUNT_MISSING'
   | 'NOT_A_DIRECTORY'
   | 'NO_SPACE'
@@ -780,6 +784,11 @@ export interface SessionProcessOptions {
    */
   mergeOutput?: boolean
   /**
+   * Opens the channel of messages that Node.js, Bun and Deno know: the program uses `process.send` and
+   * `process.on('message')`, this side {@link Process.send} and {@link Process.messages}. Default: false.
+   */
+  ipc?: boolean
+  /**
    * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
    * is `1` in the environment of this program.
    */
@@ -929,6 +938,28 @@ export interface Process extends ProcessInfo {
   /** Closes standard input. Has no effect if it is already closed. */
   closeInput(): Promise<void>
   /**
+   * Sends a message, any value that JSON has, as `JSON.stringify` writes it: at most 16 MiB. Resolves when the kernel has
+   * taken it, so it waits while the program does not read. Needs `ipc: true`.
+   *
+   * Rejects with {@link OptionError} for another value, MESSAGE_TOO_LARGE, CHANNEL_CLOSED if the process has ended or closed
+   * its end, or CHANNEL_FULL if more than 64 MiB of earlier messages wait.
+   */
+  send(message: unknown): Promise<void>
+  /**
+   * Iterates over the messages of the process, until it ends or closes its end. Each is given once, so a new loop goes on where
+   * the last one was left. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
+   * `ipc: true`.
+   *
+   * Throws INVALID_MESSAGE for a line that is no JSON, and for the beginning of a message at the end; a new loop goes on
+   * behind it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
+   */
+  messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T>
+  /**
+   * Closes the channel to the process behind the messages so far: there, 'disconnect' follows. What the process still sends can
+   * be read. Needs `ipc: true`.
+   */
+  disconnect(): Promise<void>
+  /**
    * Keeps the input of this process for one caller, like a person who types: until the hold ends, `write`, `closeInput`
    * and `resize` of others reject with HELD. `owner` says who it is, in 1 to 100 characters. Needs `input: 'pipe'`.
    *
@@ -978,6 +1009,11 @@ export interface Process extends ProcessInfo {
   toJSON(): ProcessInfo
   /** Kills the process if it is running. */
   [Symbol.asyncDispose](): Promise<void>
+}
+/** Options of {@link Process.messages}. */
+export interface MessagesOptions {
+  /** Aborting ends the loop with an {@link AbortError}; no message is lost. */
+  signal?: AbortSignal
 }
 /** Selects processes that match all members. */
 export interface ProcessFilter {
@@ -2046,6 +2082,8 @@ export interface SessionServiceOptions extends SessionProcessOptions {
    * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
    */
   input?: string | Uint8Array | 'pipe'
+  /** Services have no channel: each restart would need another one. */
+  ipc?: false
 }
 /** Options of {@link Sandbox.startService}. */
 export interface ServiceOptions extends SessionServiceOptions {

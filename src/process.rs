@@ -2,13 +2,14 @@
 
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeFirst, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
-    NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessStart, NativePty, NativeRunning,
-    NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
+    NativeLogLines, NativeLogPiece, NativeMessages, NativePort, NativeProcess, NativeProcessStart, NativePty,
+    NativeRunning, NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 use crate::variables::zip;
-use nacre_core::error::Error;
+use nacre_core::error::{Code, Error};
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
+use nacre_core::process::messages::{Failure, LONGEST_MESSAGE, MessageBatch};
 use nacre_core::process::terminal::Size;
 use nacre_core::process::{
     Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, SessionStats, Stats, Waiting,
@@ -45,6 +46,7 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
         writer,
         wanted_limits: request.limits.map(limits).unwrap_or_default(),
         limits: Enforcement::default(),
+        ipc: request.ipc,
         merge_output: request.merge_output,
         terminal: request.pty.map(|pty| size(pty.cols, pty.rows)),
         log_limit: request.log_limit as u64,
@@ -175,6 +177,34 @@ pub fn log(slice: LogSlice) -> NativeLog {
         lost: slice.lost as f64,
         ended: slice.ended,
     }
+}
+
+/// Converts messages of a process.
+pub fn messages(batch: MessageBatch) -> NativeMessages {
+    let MessageBatch { lines, first, is_over } = batch;
+    NativeMessages { lines: lines.into(), first: first as f64, is_over }
+}
+
+/// The error for a message that was not sent or received.
+pub fn message_error(failure: Failure, process: &Process) -> Error {
+    let id = &process.id;
+    let (code, text) = match failure {
+        Failure::Closed if process.life().end.is_some() => (Code::ChannelClosed, format!("process '{id}' has ended")),
+        Failure::Closed => (Code::ChannelClosed, format!("the channel of messages with process '{id}' is closed")),
+        Failure::Full => (
+            Code::ChannelFull,
+            format!("process '{id}' does not read its messages, and too many wait; await send before the next one"),
+        ),
+        Failure::TooLong => (
+            Code::MessageTooLarge,
+            format!("a message of process '{id}' has more than {LONGEST_MESSAGE} bytes; the channel was closed"),
+        ),
+        Failure::Cut => (
+            Code::InvalidMessage,
+            format!("the channel of messages with process '{id}' has ended in the middle of a message"),
+        ),
+    };
+    Error::new(code, text)
 }
 
 /// Converts what to wait for.

@@ -4,10 +4,11 @@ use crate::process;
 use crate::sandbox::NativeSandbox;
 use crate::settle::{Pending, Settle};
 use crate::types::{
-    NativeConditions, NativeFirst, NativeKilledBy, NativeLineQuery, NativeLog, NativeLogLines, NativeProcess,
-    NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
+    NativeConditions, NativeFirst, NativeKilledBy, NativeLineQuery, NativeLog, NativeLogLines, NativeMessages,
+    NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
 };
 use nacre_core::error::{Code, Error};
+use nacre_core::process::messages::Failure;
 use nacre_core::process::{Process, Stats, ports};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, ToNapiValue, Uint8Array};
@@ -184,6 +185,63 @@ impl NativeSandbox {
     pub fn close_process_input(&self, process: NativeProcessRef) {
         if let Ok(found) = self.find(&process) {
             found.close_input();
+        }
+    }
+
+    /// Sends a line to the channel of messages. True once the socket has taken it; otherwise an event says so. May fail with
+    /// CHANNEL_CLOSED or CHANNEL_FULL.
+    #[napi(catch_unwind)]
+    pub fn send_message(&self, id: u32, process: NativeProcessRef, line: String) -> Result<bool> {
+        let failed = match self.find(&process) {
+            Err(error) => error,
+            Ok(found) => {
+                let messages = found.messages().ok_or(Failure::Closed);
+                match messages.and_then(|messages| messages.send(line.into_bytes())) {
+                    Ok(None) => return Ok(true),
+                    Ok(Some(sent)) => {
+                        self.settle(id, async move {
+                            sent.await.map_err(|failure| process::message_error(failure, &found))
+                        })?;
+                        return Ok(false);
+                    }
+                    Err(failure) => process::message_error(failure, &found),
+                }
+            }
+        };
+        let _: Pending<()> = self.refuse(id, failed);
+        Ok(false)
+    }
+
+    /// Returns the messages after the first `taken`, which are dropped. With `follow` it waits for one, or for the end of the
+    /// channel. May fail with MESSAGE_TOO_LARGE or INVALID_MESSAGE.
+    #[napi(catch_unwind)]
+    pub fn receive_messages(
+        &self,
+        id: u32,
+        process: NativeProcessRef,
+        taken: f64,
+        follow: bool,
+    ) -> Result<Pending<Option<NativeMessages>>> {
+        self.with(id, &process, |found| {
+            let wait = self.waits.open(id);
+            async move {
+                let Some(messages) = found.messages() else {
+                    return Err(process::message_error(Failure::Closed, &found));
+                };
+                let received = wait.run(messages.receive(taken as u64, follow)).await.transpose();
+                let received = received.map_err(|failure| process::message_error(failure, &found))?;
+                Ok(received.map(process::messages))
+            }
+        })
+    }
+
+    /// Ends the channel of messages to a process, behind the messages so far.
+    #[napi(catch_unwind)]
+    pub fn finish_messages(&self, process: NativeProcessRef) {
+        if let Ok(found) = self.find(&process)
+            && let Some(messages) = found.messages()
+        {
+            messages.finish();
         }
     }
 

@@ -17,6 +17,7 @@ describe('the plan of a process', () => {
       killSignal: 2,
       forceKillAfterDelay: 7,
       input: 'none',
+      ipc: false,
       mergeOutput: false,
       logLimit: 67_108_864,
       autoCleanup: true,

@@ -10,6 +10,8 @@ import type { AddonErrorCode, ErrorKind, LostSandbox, OptionErrorCode, SandboxEr
 
 /** Every code of SandboxError, with its kind, its status for HTTP and its default message. */
 const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning: string]> = {
+  CHANNEL_CLOSED: ['ended', 409, 'the channel of messages with the process is closed'],
+  CHANNEL_FULL: ['limit', 409, 'too many messages wait until the process reads them'],
   CHECKPOINT_NOT_FOUND: ['not-found', 404, 'there is no such checkpoint'],
   COMMAND_FAILED: ['failed', 422, 'the command failed'],
   COMMAND_TIMEOUT: ['timeout', 408, 'the command ran longer than its timeout'],
@@ -29,6 +31,7 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   IMAGE_WITHOUT_BASH: ['unsupported', 502, 'the image has no bash'],
   INPUT_CLOSED: ['ended', 409, 'the input of the command or process is closed'],
   INVALID_ENV_NAME: ['option', 400, 'the variable cannot be changed in this session'],
+  INVALID_MESSAGE: ['failed', 502, 'the process has sent something else than a message'],
   INVALID_PATH: ['option', 400, 'a file of the required kind cannot have this path'],
   IS_A_DIRECTORY: ['conflict', 409, 'the path is a directory'],
   ISOLATION_UNSUPPORTED: ['unsupported', 501, 'a rule of the isolation cannot be enforced on this machine'],
@@ -36,6 +39,7 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   JOB_NOT_FOUND: ['not-found', 404, 'no job has this id'],
   JOB_RUNNING: ['conflict', 409, 'the job is still running'],
   LIMIT_UNSUPPORTED: ['unsupported', 501, 'the limit cannot be enforced on this machine'],
+  MESSAGE_TOO_LARGE: ['limit', 413, 'the message is too large'],
   MOUNT_MISSING: ['unsupported', 502, 'the container does not have a directory of this machine'],
   NOT_A_DIRECTORY: ['conflict', 409, 'the path is not a directory'],
   NO_SPACE: ['limit', 507, 'the file system is full'],

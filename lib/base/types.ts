@@ -90,6 +90,8 @@ export interface Logger {
  * and images, ENGINE_NOT_FOUND, MOUNT_MISSING, PROJECT_TOO_WIDE and RUNTIME_UNSUPPORTED come from `openSandbox`.
  */
 export type SandboxErrorCode =
+  | 'CHANNEL_CLOSED'
+  | 'CHANNEL_FULL'
   | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
@@ -109,6 +111,7 @@ export type SandboxErrorCode =
   | 'IMAGE_WITHOUT_BASH'
   | 'INPUT_CLOSED'
   | 'INVALID_ENV_NAME'
+  | 'INVALID_MESSAGE'
   | 'INVALID_PATH'
   | 'IS_A_DIRECTORY'
   | 'ISOLATION_UNSUPPORTED'
@@ -116,6 +119,7 @@ export type SandboxErrorCode =
   | 'JOB_NOT_FOUND'
   | 'JOB_RUNNING'
   | 'LIMIT_UNSUPPORTED'
+  | 'MESSAGE_TOO_LARGE'
   | 'MOUNT_MISSING'
   | 'NOT_A_DIRECTORY'
   | 'NO_SPACE'

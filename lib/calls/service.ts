@@ -2,7 +2,7 @@
 
 import type { Command } from '../base/types.js'
 import { serviceInput } from '../schema/command.js'
-import { oneOf } from '../schema/constructors.js'
+import { local, oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { positiveMilliseconds } from '../schema/numbers.js'
 import { boolean, date, number, reply, text, unlessNull } from '../schema/reply.js'
@@ -55,12 +55,21 @@ export interface SessionServiceOptions extends SessionProcessOptions {
    * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
    */
   input?: string | Uint8Array | 'pipe'
+  /** Services have no channel: each restart would need another one. */
+  ipc?: false
 }
+
+const noChannel = local<false>(
+  (value) => value === false,
+  'must be false: each restart of a service would need another channel, so start a process with ipc instead',
+  'false',
+)
 
 /** Without `healthCheck`, which is required and has kinds of its own. */
 export const sessionServiceOptions = table<Omit<SessionServiceOptions, 'healthCheck'>>()({
   ...sessionProcessOptions,
   input: serviceInput,
+  ipc: noChannel,
   restart: { ...oneOf(['never', 'on-failure']), default: 'never' },
   restartDelay: { ...positiveMilliseconds, default: 500 },
 })

@@ -7,6 +7,7 @@ import { killReason, processWaiting } from '../calls/exit.js'
 import { jobInfo, jobRead, jobReadOptions, jobStatus, jobWaitOptions } from '../calls/jobs.js'
 import { logLines, logLinesOptions, logOptions, processLogs } from '../calls/logs.js'
 import { openPort } from '../calls/ports.js'
+import { messagesOptions } from '../calls/process.js'
 import { answer, question } from '../calls/questions.js'
 import { capabilities } from '../calls/sandbox.js'
 import { historyEntry, historyOptions, runningCommand, sessionById } from '../calls/session.js'
@@ -24,7 +25,9 @@ import {
 import { bytes } from '../schema/numbers.js'
 import { boolean, empty, list, number, only, orNull, reply, text } from '../schema/reply.js'
 import { killSignal } from '../schema/signals.js'
+import { flag } from '../schema/values.js'
 import { simple } from './endpoint.js'
+import { receivedMessages } from './messages.js'
 
 /** It ends early, and can be sent again. */
 const repeated = (subject: string) => ({ subject, isIdempotent: true, waits: true }) as const
@@ -227,6 +230,17 @@ export const processCalls = {
     ...{ name: 'getLogLines', options: logLinesOptions },
     ...ofProcess,
     ...repeated('the search'),
+  }),
+  receive: simple('GET', '/v1/processes/{processId}/messages', receivedMessages, {
+    summary:
+      'Returns the messages of a process after a cursor, which drops those before it. Waits until there is one, or nothing follows.',
+    args: {
+      cursor: { ...bytes, default: 0 },
+      follow: { ...flag, default: true, description: 'Whether to wait.' },
+    },
+    ...{ name: 'messages', options: messagesOptions },
+    errors: ['PROCESS_NOT_FOUND', 'INVALID_MESSAGE', 'MESSAGE_TOO_LARGE'],
+    ...{ subject: 'reading messages', waits: true },
   }),
   stats: simple('GET', '/v1/processes/{processId}/stats', processStats, {
     summary: 'Returns the processor time and memory of a process and its descendants.',

@@ -117,6 +117,9 @@ export interface ProcessBackend extends CallsOf<typeof processCalls, 'processId'
   waitForLog(plan: LogPlan): Promise<FoundLine>
   waitForPort(plan: PortPlan): Promise<void>
   hold(owner: string): Promise<HoldBackend>
+  /** Sends a message as one line of JSON. */
+  send(line: string): Promise<void>
+  disconnect(): Promise<void>
   /** Of these three, `hold` is the caller's. */
   write(data: Uint8Array, hold?: string): Promise<void>
   closeInput(hold?: string): Promise<void>

@@ -16,6 +16,7 @@ import type {
   LogMatch,
   LogOptions,
   LogStreamOptions,
+  MessagesOptions,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
@@ -41,9 +42,11 @@ import { processCalls } from '../protocol/simple-calls.js'
 import { planLogStream, readKill } from '../requests/logs.js'
 import { logMatch, planWait, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
+import { message as messageKind } from '../schema/message.js'
 import { readArgument } from '../schema/read.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from './backend.js'
 import { Hold } from './hold.js'
+import { MessageStream } from './messages.js'
 
 /** The public object of each backend process. Callers get the same object as long as the backend keeps its own. */
 const shown = new WeakMap<ProcessBackend, Process>()
@@ -230,6 +233,19 @@ export class Process implements PublicProcess {
 
   async closeInput(): Promise<void> {
     await closeInput(this.#backend, this.#hold)
+  }
+
+  async send(message: unknown): Promise<void> {
+    await calledBy(this.send, this.#backend.send(messageKind.read(message, 'message')))
+  }
+
+  messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T, undefined> {
+    const { signal } = planOf(processCalls.receive, options)
+    return new MessageStream(this.#backend, signal) as AsyncIterableIterator<T, undefined>
+  }
+
+  async disconnect(): Promise<void> {
+    await this.#backend.disconnect()
   }
 
   async hold(owner: string): Promise<PublicHold<PublicProcess>> {

@@ -24,6 +24,8 @@ export interface SimpleSchema {
 /** The JSON type of an option or of a member of a reply. One with a name is a component of the OpenAPI document. */
 export type Schema = { name?: string | undefined } & (
   | SimpleSchema
+  /** Any JSON. */
+  | { isAny: true }
   | { items: Typed }
   | { nullable: Typed }
   | { anyOf: readonly Typed[] }

@@ -18,8 +18,8 @@ pub use file::{
 pub use job::{NativeJob, NativeJobOutput, NativeJobStart, NativeJobStatus};
 pub use process::{
     NativeConditions, NativeDetachedProcess, NativeFirst, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
-    NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty,
-    NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
+    NativeLogLines, NativeLogPiece, NativeMessages, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart,
+    NativePty, NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 pub use sandbox::{
     NativeCapabilities, NativeConfig, NativeIsolation, NativeQuestion, NativeSession, NativeTiers, NativeUser,

@@ -48,6 +48,8 @@ pub struct NativeProcessStart {
     pub input: String,
     /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
+    /// Whether it has a channel of messages.
+    pub ipc: bool,
     /// Both streams through one pipe.
     pub merge_output: bool,
     /// Bytes of log kept.
@@ -97,6 +99,17 @@ pub struct NativeLimits {
     pub pids: Option<u32>,
     /// Descriptors.
     pub open_files: Option<u32>,
+}
+
+/// Messages that a process has sent.
+#[napi(object, object_from_js = false)]
+pub struct NativeMessages {
+    /// Lines of JSON.
+    pub lines: Buffer,
+    /// The number of messages before them.
+    pub first: f64,
+    /// Nothing follows.
+    pub is_over: bool,
 }
 
 /// Names one process for ever: its id can belong to another process once it was forgotten.

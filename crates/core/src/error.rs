@@ -33,6 +33,14 @@ pub enum Code {
     ProcessAlreadyExists,
     /// The process has ended, or its input is closed.
     InputClosed,
+    /// The process has ended, or its channel of messages is closed.
+    ChannelClosed,
+    /// Too many messages wait until the process reads them.
+    ChannelFull,
+    /// A message is longer than the limit.
+    MessageTooLarge,
+    /// What a process has sent is no message.
+    InvalidMessage,
     /// The value of an option that only the engine can check is invalid. The message begins with the option's name.
     InvalidOption,
     /// A limit cannot be enforced on this system.
@@ -102,6 +110,10 @@ impl Code {
             Self::ProcessNotFound => "PROCESS_NOT_FOUND",
             Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",
             Self::InputClosed => "INPUT_CLOSED",
+            Self::ChannelClosed => "CHANNEL_CLOSED",
+            Self::ChannelFull => "CHANNEL_FULL",
+            Self::MessageTooLarge => "MESSAGE_TOO_LARGE",
+            Self::InvalidMessage => "INVALID_MESSAGE",
             Self::InvalidOption => "INVALID_OPTION",
             Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
             Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",

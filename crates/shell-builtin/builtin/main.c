@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -33,6 +34,19 @@ static void place_streams(const struct message *message) {
     dup2(message->descriptors[i], i);
     close(message->descriptors[i]);
   }
+}
+
+/* Keeps a background process's channel of messages, which arrives behind the streams, above the numbers that scripts use.
+ * Programs find it in a variable, whose value the host cannot know. */
+static void keep_messages(const struct message *message) {
+  enum { FIRST = 10 };
+  if (message->count <= STDERR_FILENO + 1) return;
+  int arrived = message->descriptors[STDERR_FILENO + 1];
+  int kept = fcntl(arrived, F_DUPFD, FIRST);
+  if (kept >= 0) close(arrived);
+  char number[16];
+  snprintf(number, sizeof number, "%d", kept >= 0 ? kept : arrived);
+  bind_variable("NODE_CHANNEL_FD", number, 0);
 }
 
 static void refuse(uint64_t id, const struct refusal_report *refused) {
@@ -103,6 +117,7 @@ static void run(struct message *message) {
     refuse(request.id, &refused);
     return;
   }
+  keep_messages(message);
   char *text = command_text(message);
   release_payload(message);
   if (has_terminal && is_background) become_terminal_process();

@@ -34,6 +34,8 @@ export class HttpProcess
   #info: endpoints.NamedProcess
   readonly #terminal: TerminalInput | undefined
   readonly #input: InputOrder
+  /** The messages to the process. */
+  readonly #sent = new InputOrder()
 
   /** `hasTerminal`: it is known to have one. `input`: that of the command that it was. */
   constructor(
@@ -173,6 +175,27 @@ export class HttpProcess
     } catch (error) {
       throw isCode(error, 'PROCESS_NOT_FOUND') ? engineError('INPUT_CLOSED', 'the process has ended') : error
     }
+  }
+
+  async send(line: string): Promise<void> {
+    return this.#sent.add(async () => {
+      try {
+        await this.#call(endpoints.sendMessage, { body: { message: JSON.parse(line) } })
+      } catch (error) {
+        if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
+        throw engineError('CHANNEL_CLOSED', `process '${this.id}' has ended`)
+      }
+    })
+  }
+
+  disconnect(): Promise<void> {
+    return this.#sent.add(async () => {
+      try {
+        await this.#call(endpoints.disconnect)
+      } catch (error) {
+        if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
+      }
+    })
   }
 
   async resize(body: { cols: number; rows: number }, hold?: string): Promise<boolean> {

@@ -83,6 +83,13 @@ export class Engine {
     return settled((listener) => this.begin(send, listener), signals)
   }
 
+  /** Makes a call that can end at once: `send` returns whether it has. Otherwise resolves like `call`. */
+  async callToEnd(send: (native: NativeSandbox, id: number) => boolean): Promise<void> {
+    const toEnd: SendToEnd = (native, id) =>
+      send(native, id) ? { kind: 'done', id, value: undefined } : undefined
+    await settled<unknown>((listener) => this.run(toEnd, ended(listener)), [])
+  }
+
   /** Like `call`, but for an observer, see `watch`. With `isAwaited`, it keeps the event loop alive all the same. */
   async observe<T>(send: Send<T>, isAwaited: boolean, ...signals: (AbortSignal | undefined)[]): Promise<T> {
     let letEnd = () => {}

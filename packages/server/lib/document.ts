@@ -155,6 +155,7 @@ function typeOf(schema: kinds.Schema, schemas: Record<string, object>): object {
     })
     return objectOf(properties, required, isOpen ? {} : { additionalProperties: false })
   }
+  if (owns(schema, 'isAny')) return {}
   if (!owns(schema, 'properties')) return schema
   const members = Object.entries(schema.properties).map(([key, field]) => ({ name: key, ...field }))
   const required = members.filter(({ isOptional }) => !isOptional).map(({ name }) => name)

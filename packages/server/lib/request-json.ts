@@ -144,6 +144,7 @@ function objectIn(schema: kinds.Schema, json: object): ObjectSchema | undefined 
 
 /** Whether it has the JSON type. Members of objects are checked by themselves. */
 function fits({ schema }: kinds.Typed, json: unknown): boolean {
+  if (owns(schema, 'isAny')) return json !== undefined
   if (owns(schema, 'anyOf')) return schema.anyOf.some((one) => fits(one, json))
   if (owns(schema, 'nullable')) return json === null || fits(schema.nullable, json)
   if (owns(schema, 'items')) return Array.isArray(json) && json.every((item) => fits(schema.items, item))

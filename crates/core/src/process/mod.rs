@@ -2,6 +2,7 @@
 
 mod hold;
 pub mod listeners;
+pub mod messages;
 pub mod ports;
 pub mod pump;
 mod registry;
@@ -22,6 +23,7 @@ pub use waiting::{How, Waiting};
 use crate::error::{Code, Error};
 use crate::exec::{By, Chunk, InputWriter, KillPolicy, KilledBy, Outcome};
 use crate::process_log::ProcessLog;
+use messages::Messages;
 use nacre_containment::lock::Lock;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
@@ -160,6 +162,8 @@ pub struct Process {
     /// Its streamed input, if it has one.
     writer: Option<InputWriter>,
     terminal: Lock<Option<Terminal>>,
+    /// Its channel of messages, if it has one.
+    messages: OnceLock<Arc<Messages>>,
     /// The inode of the pipe that is its standard input.
     input: OnceLock<u64>,
     /// When input was last written, in milliseconds since the epoch; 0 for never.
@@ -181,6 +185,9 @@ struct ProcessFate {
 impl Process {
     /// Creates a process that has not started.
     pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog, observer: ProcessObserver) -> Self {
+        if new.ipc {
+            new.env.extend(messages::variables());
+        }
         Self {
             id: new.id.clone(),
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -195,6 +202,7 @@ impl Process {
             fate: Lock::default(),
             writer: new.writer.take(),
             terminal: Lock::default(),
+            messages: OnceLock::new(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
             reported: Lock::default(),
@@ -224,6 +232,7 @@ impl Process {
             fate: Lock::default(),
             writer: new.writer,
             terminal: Lock::default(),
+            messages: OnceLock::new(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
             reported: Lock::default(),
@@ -279,6 +288,7 @@ impl Process {
         };
         self.close_input();
         drop(self.terminal.lock().take());
+        self.messages.get().into_iter().for_each(|messages| messages.close());
         self.happens(ProcessChange::Ended(exit, killed_by.clone()));
         self.life.send_modify(|life| {
             life.killed_by = killed_by;
@@ -405,6 +415,16 @@ impl Process {
     fn with_terminal<T>(&self, act: impl FnOnce(&Terminal) -> T) -> Option<T> {
         let terminal = self.terminal.lock();
         terminal.as_ref().filter(|_| self.life.borrow().end.is_none()).map(act)
+    }
+
+    /// Attaches a channel of messages.
+    pub fn set_messages(&self, messages: Messages) {
+        let _ = self.messages.set(Arc::new(messages));
+    }
+
+    /// Its channel of messages, if it has one.
+    pub fn messages(&self) -> Option<&Arc<Messages>> {
+        self.messages.get()
     }
 
     /// Records the inode of the pipe that is its standard input.

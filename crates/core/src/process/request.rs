@@ -27,6 +27,8 @@ pub struct NewProcess {
     pub input: Input,
     /// The sending end of a streamed input.
     pub writer: Option<InputWriter>,
+    /// A channel of messages.
+    pub ipc: bool,
     /// One pipe for both streams: all output is standard output, in the exact order.
     pub merge_output: bool,
     /// Size of a terminal that replaces the three streams.

@@ -139,6 +139,7 @@ impl Place {
             kill: KILL,
             input: Input::None,
             writer: None,
+            ipc: false,
             merge_output: false,
             terminal: None,
             log_limit: 1 << 20,

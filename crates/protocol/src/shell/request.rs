@@ -37,7 +37,8 @@ pub struct RequestHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RequestKind {
-    /// Run a command. Descriptors: its three streams, and a payload file if there is one.
+    /// Run a command. Descriptors: its three streams, its channel of messages if it has one, and a payload file if there is
+    /// one.
     Run = 1,
     /// Fork a standby, a background process or a checkpoint. Descriptors: the child's channel, then a cgroup with
     /// [`RequestFlags::GROUP`], then a file with [`RequestFlags::CHECKPOINT`].

@@ -37,6 +37,7 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
     input:
       bytes === undefined ? (input === undefined && values.pty === undefined ? 'none' : 'open') : 'bytes',
     inputBytes: bytes,
+    ipc: values.ipc,
     mergeOutput: values.mergeOutput,
     logLimit: values.logLimit,
     window: process.window,

@@ -17,7 +17,7 @@ import type { ProcessPlan } from '../plan/process.js'
 
 /** What a handle needs to know of the start. */
 interface Started {
-  request: Pick<ProcessPlan['request'], 'killSignal' | 'forceKillAfterDelay' | 'input' | 'pty'>
+  request: Pick<ProcessPlan['request'], 'killSignal' | 'forceKillAfterDelay' | 'input' | 'pty' | 'ipc'>
   source: ProcessPlan['source']
 }
 
@@ -29,6 +29,8 @@ export class ProcessHandle {
   /** Whether its input stays open for `write`. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
+  /** Whether it has a channel of messages. */
+  readonly hasChannel: boolean
   /** Its input, which one caller can hold. */
   readonly input: Holdable
   /** The default signal and delay of `kill`. */
@@ -45,6 +47,7 @@ export class ProcessHandle {
     this.hasPipe = request.input === 'open' && source === undefined
     this.input = new Holdable(`process '${started.processId}'`)
     this.hasTerminal = request.pty !== undefined
+    this.hasChannel = request.ipc
     this.ended = new Promise((resolve) => {
       engine.watch(
         (native, id) => native.waitProcess(id, this.ref),

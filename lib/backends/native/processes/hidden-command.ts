@@ -31,6 +31,7 @@ export async function succeedsHidden(
     killSignal: kill.signal,
     forceKillAfterDelay: kill.forceKillAfterDelay,
     input: 'none',
+    ipc: false,
     mergeOutput: false,
     logLimit: 0,
     autoCleanup: true,

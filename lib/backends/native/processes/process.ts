@@ -1,8 +1,10 @@
 /**
  * A background process on this process's engine. Its properties show the current state.
  */
+import { OptionError } from '../../../base/errors.js'
 import type { WaitLimits } from '../../../base/waiting.js'
 import { within } from '../../../base/waiting.js'
+import type { NativeProcessRef } from '../../../boundary/index.js'
 import type {
   Encoding,
   LogEvent,
@@ -15,6 +17,7 @@ import type {
   WaitEnd,
 } from '../../../calls/index.js'
 import type { FoundLine } from '../../../protocol/endpoints.js'
+import type { ReceivedMessages } from '../../../protocol/messages.js'
 import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan, WaitForPlan } from '../../../requests/waits.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
@@ -24,6 +27,7 @@ import { exitOf, infoOf, type ProcessHandle } from './handle.js'
 import { readLines } from './log-lines.js'
 import { LogStream } from './log-stream.js'
 import { readWhole } from './log-text.js'
+import { type ReceivePlan, receive, sendLine } from './messages.js'
 import { waitFor } from './wait-for.js'
 import { waitForInput } from './wait-for-input.js'
 import { waitForLog } from './wait-for-log.js'
@@ -109,6 +113,25 @@ export class LocalProcess implements ProcessBackend {
 
   async hold(owner: string): Promise<HoldBackend> {
     return this.handle.hold(owner)
+  }
+
+  async receive(plan: ReceivePlan): Promise<ReceivedMessages> {
+    return receive(this.#engine, this.#withChannel('messages'), plan)
+  }
+
+  async send(line: string): Promise<void> {
+    await sendLine(this.#engine, this.#withChannel('send'), line)
+  }
+
+  async disconnect(): Promise<void> {
+    const ref = this.#withChannel('disconnect')
+    this.#engine.ask((native) => native.finishMessages(ref))
+  }
+
+  #withChannel(method: string): NativeProcessRef {
+    const { hasChannel, ref } = this.handle
+    if (hasChannel) return ref
+    throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with ipc: true`)
   }
 
   /** Resolves once the pipe took the data, so the writer waits for a process that does not read. */

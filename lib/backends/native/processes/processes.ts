@@ -61,7 +61,7 @@ export class Processes {
   /** Keeps a process that was a command, with its input and its terminal. To be called while the event is handled. */
   adopt(started: NativeProcess, streams: Pick<NativeProcessStart, 'input' | 'pty'>): LocalProcess {
     const { killSignal, forceKillAfterDelay } = this.#defaults
-    const request = { killSignal, forceKillAfterDelay, ...streams }
+    const request = { killSignal, forceKillAfterDelay, ipc: false, ...streams }
     const handle = new ProcessHandle(this.#engine, started, { request, source: undefined })
     return this.#add(new LocalProcess(this.#engine, () => handle))
   }

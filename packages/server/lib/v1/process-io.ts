@@ -86,6 +86,20 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
     },
   })
   define({
+    ...endpoints.sendMessage,
+    summary: 'Sends a message to a process. Responds when the kernel has taken it.',
+    body: shape({ message: kinds.message }, ['message']),
+    errors: ['PROCESS_NOT_FOUND', 'CHANNEL_CLOSED', 'CHANNEL_FULL', 'MESSAGE_TOO_LARGE'],
+    handle: async ({ params: { processId }, body: { message } }) =>
+      (await processes.find(processId)).send(kinds.message.read(message, 'message')),
+  })
+  define({
+    ...endpoints.disconnect,
+    summary: 'Closes the channel of messages to a process, behind the messages so far.',
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params: { processId } }) => (await processes.find(processId)).disconnect(),
+  })
+  define({
     method: 'POST',
     path: '/v1/processes/{processId}/hold',
     summary:

@@ -104,6 +104,8 @@ struct Start {
     /// Where its input goes. Nothing writes before the process has begun: until then, the start can be requested again.
     stdin: Option<StdinEnd>,
     terminal: Option<Terminal>,
+    /// The host's end of the channel of messages.
+    messages: Option<OwnedFd>,
     message: Option<LinkMessage>,
     /// Why it fails.
     failure: Option<Error>,
@@ -128,6 +130,7 @@ impl Start {
             output: Reader::default(),
             stdin: None,
             terminal: None,
+            messages: None,
             message: None,
             failure: None,
         }

@@ -6,6 +6,7 @@ use super::{Beginning, Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy, KilledBy, Outcome};
 use crate::link::Descriptor;
+use crate::process::messages::{self, Messages};
 use crate::process::pump::Status;
 use crate::process::{self, Birth, Process, StartRequest, end_after};
 use crate::session::actor::Session;
@@ -292,23 +293,26 @@ impl Session {
         });
     }
 
-    /// Opens the streams, and keeps the host's ends. Returns those of the process.
+    /// Opens the streams and the channel of messages, and keeps the host's ends. Returns those of the process.
     fn open_streams(&self, start: &mut Start) -> io::Result<Vec<Descriptor>> {
         let new = &start.request.new;
-        let Some(size) = new.terminal else {
-            let Streams { theirs, output, stdin } = Streams::open(&new.input, None, new.merge_output)?;
-            (start.output, start.stdin) = (output.into_reader(), stdin);
-            return Ok(theirs);
+        start.terminal = new.terminal.map(|size| self.open_terminal(size)).transpose()?;
+        let Streams { mut theirs, output, stdin } = match &start.terminal {
+            Some(terminal) => Streams::of_terminal(terminal, &new.input)?,
+            None => Streams::open(&new.input, None, new.merge_output)?,
         };
-        let terminal = self.open_terminal(size)?;
-        let Streams { theirs, output, stdin } = Streams::of_terminal(&terminal, &new.input)?;
-        (start.output, start.stdin, start.terminal) = (output.into_reader(), stdin, Some(terminal));
+        (start.output, start.stdin) = (output.into_reader(), stdin);
+        if new.ipc {
+            let (ours, channel) = messages::pair()?;
+            theirs.push(channel.into());
+            start.messages = Some(ours);
+        }
         Ok(theirs)
     }
 
     /// Completes the start of a process.
     fn settle_process(&mut self, key: Key, start: Start) -> Arc<Process> {
-        let Start { request, mut output, stdin, terminal, tree, .. } = start;
+        let Start { request, mut output, stdin, terminal, messages, tree, .. } = start;
         if let Err(error) = output.watch() {
             // A pipe that cannot be watched is closed, which ends a process that writes to it.
             tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %request.process.id, "the output of a process cannot be read: {error}");
@@ -318,6 +322,12 @@ impl Session {
         process::pump(Arc::clone(&process), output, end);
         if let Some(terminal) = terminal {
             process.set_terminal(terminal);
+        }
+        match messages.map(Messages::open).transpose() {
+            Ok(messages) => messages.into_iter().for_each(|messages| process.set_messages(messages)),
+            Err(error) => {
+                tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, process = %process.id, "the channel of a process cannot be watched: {error}");
+            }
         }
         if let Some(pipe) = stdin.as_ref().and_then(StdinEnd::pipe) {
             process.set_input(pipe);

@@ -76,7 +76,7 @@ impl Plain {
         cx: &mut Context,
         supervision: &Supervision,
         script: &[u8],
-        streams: Vec<Descriptor>,
+        mut streams: Vec<Descriptor>,
         role: Role,
     ) -> io::Result<OwnedFd> {
         let text = sys::memory_file()?;
@@ -85,8 +85,9 @@ impl Plain {
         sys::set_nonblocking(&ready)?;
         let arguments = plain_script::process_arguments();
         let order = Order::Start { role, arguments, first_descriptor: 0, anywhere: self.has_state() };
-        let own = [text, theirs].map(Descriptor::from);
-        supervision.order_with(cx, &order, streams.into_iter().chain(own).collect());
+        // The script finds its own descriptors behind the streams, and the command that of its messages behind those.
+        streams.splice(3..3, [text, theirs].map(Descriptor::from));
+        supervision.order_with(cx, &order, streams);
         Ok(ready)
     }
 }

@@ -1,0 +1,294 @@
+//! The channel of messages with a process that Node.js, Bun and Deno know: one end of a socket pair, whose number the
+//! program finds in a variable. Each message is a line of JSON.
+//!
+//! A reader takes lines from the socket when it wants them. Until then they stay there, and the process blocks once the
+//! socket is full. So the program decides about the memory that it spends, and a process cannot fill that of the host.
+
+use crate::sys;
+use memchr::{memchr_iter, memrchr};
+use nacre_containment::lock::Lock;
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, Shutdown, send, shutdown};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Maximum bytes of a message.
+pub const LONGEST_MESSAGE: usize = 16 << 20;
+/// Maximum bytes of messages that wait until the process reads. One message is accepted at any length.
+const MOST_WAITING: usize = 64 << 20;
+/// Maximum bytes per read.
+const READ_BYTES: usize = 256 * 1024;
+/// Maximum bytes read when the process has ended: more than a socket holds.
+const MOST_REST: usize = 4 << 20;
+
+/// The number of the descriptor in plain mode. The builtin chooses another one, and corrects the variable.
+const NUMBER: &str = "5";
+
+/// The variables by which a program finds its end.
+pub fn variables() -> [(String, Option<String>); 2] {
+    [("NODE_CHANNEL_FD", NUMBER), ("NODE_CHANNEL_SERIALIZATION_MODE", "json")]
+        .map(|(name, value)| (name.into(), Some(value.into())))
+}
+
+/// Opens a channel: the host's end, and that of the process.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((ours.into(), theirs.into()))
+}
+
+/// Why a message was not sent or received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The process has ended, or it or the host has closed its end.
+    Closed,
+    /// Too much waits until the process reads.
+    Full,
+    /// The process has sent more than [`LONGEST_MESSAGE`] without a newline. The channel is closed.
+    TooLong,
+    /// The process has closed its end, or has ended, in the middle of a message.
+    Cut,
+}
+
+/// Messages that were received.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct MessageBatch {
+    /// Lines, each with its newline.
+    pub lines: Vec<u8>,
+    /// The number of messages before them.
+    pub first: u64,
+    /// Nothing follows them.
+    pub is_over: bool,
+}
+
+struct Outgoing {
+    line: Vec<u8>,
+    /// How many bytes of it have been written.
+    begun: usize,
+    sent: oneshot::Sender<Result<(), Failure>>,
+}
+
+/// See the module.
+pub struct Messages {
+    /// `None` once it is closed.
+    socket: Lock<Option<Arc<AsyncFd<OwnedFd>>>>,
+    inbox: Lock<Inbox>,
+    outbox: Lock<Option<mpsc::UnboundedSender<Outgoing>>>,
+    /// Bytes in the outbox.
+    waiting: Arc<AtomicUsize>,
+    closed: watch::Sender<bool>,
+}
+
+impl Messages {
+    /// Takes over the host's end. To be called on the engine's thread.
+    ///
+    /// # Errors
+    /// Those of `epoll_ctl`.
+    pub fn open(socket: OwnedFd) -> io::Result<Self> {
+        let socket = Arc::new(sys::watch(socket)?);
+        let (outbox, queue) = mpsc::unbounded_channel();
+        let (closed, waiting) = (watch::Sender::new(false), Arc::default());
+        tokio::spawn(write(Arc::clone(&socket), queue, closed.subscribe(), Arc::clone(&waiting)));
+        let (socket, outbox) = (Lock::new(Some(socket)), Lock::new(Some(outbox)));
+        Ok(Self { socket, inbox: Lock::default(), outbox, waiting, closed })
+    }
+
+    /// Sends a line, which ends with a newline. Returns `None` if the socket has taken it, or else a future that resolves when
+    /// it has.
+    ///
+    /// # Errors
+    /// [`Failure::Closed`] and [`Failure::Full`], also of the future.
+    pub fn send(
+        &self,
+        line: Vec<u8>,
+    ) -> Result<Option<impl Future<Output = Result<(), Failure>> + Send + use<>>, Failure> {
+        let outbox = self.outbox.lock();
+        let outbox = outbox.as_ref().ok_or(Failure::Closed)?;
+        let waiting = self.waiting.load(Ordering::Acquire);
+        // The task has written all lines before this one, and the lock keeps others from following.
+        let begun = if waiting == 0 { self.begin(&line)? } else { 0 };
+        if begun == line.len() {
+            return Ok(None);
+        }
+        if waiting > 0 && waiting + line.len() > MOST_WAITING {
+            return Err(Failure::Full);
+        }
+        self.waiting.fetch_add(line.len(), Ordering::Relaxed);
+        let (sent, result) = oneshot::channel();
+        outbox.send(Outgoing { line, begun, sent }).map_err(|_| Failure::Closed)?;
+        Ok(Some(async { result.await.unwrap_or(Err(Failure::Closed)) }))
+    }
+
+    /// Writes as much as the socket has room for, which saves the way to the engine's thread.
+    fn begin(&self, line: &[u8]) -> Result<usize, Failure> {
+        let socket = self.socket.lock();
+        match send(socket.as_ref().ok_or(Failure::Closed)?.as_raw_fd(), line, MsgFlags::MSG_NOSIGNAL) {
+            Ok(count) => Ok(count),
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(0),
+            Err(_) => Err(Failure::Closed),
+        }
+    }
+
+    /// Returns the messages after the first `taken`, which are dropped. Waits for one with `follow`. Cancel-safe: what was
+    /// not taken is returned again.
+    ///
+    /// # Errors
+    /// [`Failure::TooLong`] and [`Failure::Cut`], once, after all messages before that.
+    pub async fn receive(&self, taken: u64, follow: bool) -> Result<MessageBatch, Failure> {
+        let mut closed = self.closed.subscribe();
+        self.inbox.lock().take(taken);
+        loop {
+            let next = self.inbox.lock().next();
+            if next == Err(Failure::TooLong) {
+                self.close();
+            }
+            if let Some(batch) = next? {
+                return Ok(batch);
+            }
+            let socket = self.socket.lock().clone();
+            let Some(socket) = socket.filter(|_| follow) else {
+                return Ok(MessageBatch { first: self.inbox.lock().first, ..MessageBatch::default() });
+            };
+            tokio::select! {
+                biased;
+                _ = closed.wait_for(|closed| *closed) => {}
+                () = self.read_when_ready(&socket) => {}
+            }
+        }
+    }
+
+    async fn read_when_ready(&self, socket: &AsyncFd<OwnedFd>) {
+        loop {
+            let Ok(mut guard) = socket.readable().await else { return self.inbox.lock().end() };
+            match guard.try_io(|socket| self.inbox.lock().read(socket.get_ref())) {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) if error.kind() != io::ErrorKind::Interrupted => return self.inbox.lock().end(),
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Lets the process read the end once it has read all messages so far. It can still send.
+    pub fn finish(&self) {
+        self.outbox.lock().take();
+    }
+
+    /// Closes the host's end. What has arrived can still be received.
+    pub fn close(&self) {
+        self.finish();
+        let Some(socket) = self.socket.lock().take() else { return };
+        let mut inbox = self.inbox.lock();
+        let mut room = MOST_REST;
+        while room > 0 && !inbox.is_over {
+            let before = inbox.buffer.len();
+            match inbox.read(socket.get_ref()) {
+                Ok(()) => room = room.saturating_sub(inbox.buffer.len() - before),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        inbox.end();
+        drop(inbox);
+        self.closed.send_replace(true);
+    }
+}
+
+/// Writes the lines of the outbox, and then the end, until the channel is closed.
+async fn write(
+    socket: Arc<AsyncFd<OwnedFd>>,
+    mut queue: mpsc::UnboundedReceiver<Outgoing>,
+    mut closed: watch::Receiver<bool>,
+    waiting: Arc<AtomicUsize>,
+) {
+    while let Some(Outgoing { line, begun, sent }) = queue.recv().await {
+        let result = tokio::select! {
+            biased;
+            // An error means that nothing can call any more.
+            _ = closed.wait_for(|closed| *closed) => Err(Failure::Closed),
+            written = write_all(&socket, &line[begun..]) => written.map_err(|_| Failure::Closed),
+        };
+        waiting.fetch_sub(line.len(), Ordering::Release);
+        let _ = sent.send(result);
+    }
+    let _ = shutdown(socket.as_raw_fd(), Shutdown::Write);
+}
+
+async fn write_all(socket: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let mut guard = socket.writable().await?;
+        match guard.try_io(|socket| Ok(send(socket.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL)?)) {
+            Ok(Ok(count)) => bytes = &bytes[count..],
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_would_block) => {}
+        }
+    }
+    Ok(())
+}
+
+/// What has arrived: lines that were returned and not taken yet, and what follows them.
+#[derive(Debug, Default)]
+struct Inbox {
+    /// The number of messages that were taken.
+    first: u64,
+    returned: Vec<u8>,
+    buffer: Vec<u8>,
+    /// Where the last line in the buffer ends.
+    lines: usize,
+    is_over: bool,
+    failure: Option<Failure>,
+}
+
+impl Inbox {
+    /// Drops messages that the reader has taken.
+    fn take(&mut self, taken: u64) {
+        let count = usize::try_from(taken.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let ends: Vec<usize> = memchr_iter(b'\n', &self.returned).take(count).collect();
+        self.first += ends.len() as u64;
+        self.returned.drain(..ends.last().map_or(0, |end| end + 1));
+    }
+
+    /// The messages that were not taken, or the end. `None` if the reader must wait.
+    fn next(&mut self) -> Result<Option<MessageBatch>, Failure> {
+        if self.returned.is_empty() && self.lines > 0 {
+            let rest = self.buffer.split_off(self.lines);
+            self.returned = std::mem::replace(&mut self.buffer, rest);
+            self.lines = 0;
+        }
+        let is_over = self.returned.is_empty() && self.is_over;
+        if is_over && let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let batch = || MessageBatch { lines: self.returned.clone(), first: self.first, is_over };
+        Ok((is_over || !self.returned.is_empty()).then(batch))
+    }
+
+    /// Reads once.
+    fn read(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        self.buffer.reserve(READ_BYTES);
+        let before = self.buffer.len();
+        if sys::read_spare(socket, &mut self.buffer, READ_BYTES)? == 0 {
+            self.end();
+        } else if let Some(end) = memrchr(b'\n', &self.buffer[before..]) {
+            self.lines = before + end + 1;
+        }
+        if self.buffer.len() - self.lines >= LONGEST_MESSAGE {
+            self.buffer.truncate(self.lines);
+            (self.failure, self.is_over) = (Some(Failure::TooLong), true);
+        }
+        Ok(())
+    }
+
+    /// Nothing follows.
+    fn end(&mut self) {
+        if !self.is_over && self.buffer.len() > self.lines {
+            self.failure = Some(Failure::Cut);
+        }
+        self.is_over = true;
+    }
+}

@@ -1,0 +1,85 @@
+/**
+ * The messages of a process: lines of JSON, which the engine reads and writes as they are.
+ *
+ * Node.js and Bun also exchange messages of their own with a parent, which no caller of theirs sees. One of Node.js announces a
+ * socket or a server, which does not arrive here, and must be answered: until then the program sends nothing else.
+ */
+import { engineError, isCode } from '../../../base/errors.js'
+import type { NativeProcessRef } from '../../../boundary/index.js'
+import type { ReceivedMessage, ReceivedMessages } from '../../../protocol/messages.js'
+import { quote } from '../../../schema/read.js'
+import { abortable, type Engine } from '../engine.js'
+
+export interface ReceivePlan {
+  /** The messages up to here are taken. */
+  cursor: number
+  follow: boolean
+  signal: AbortSignal | undefined
+}
+
+/** What a line of Bun's own begins with. */
+const BUN = '\x02'
+const NODE = 'NODE_'
+const REFUSED = JSON.stringify({ cmd: 'NODE_HANDLE_NACK' })
+
+/** Resolves with at least one message, unless nothing follows, or it does not `follow`. */
+export async function receive(
+  engine: Engine,
+  ref: NativeProcessRef,
+  { cursor, follow, signal }: ReceivePlan,
+): Promise<ReceivedMessages> {
+  for (let taken = cursor; ; ) {
+    const { lines, first, isOver } = await abortable(engine, 'reading messages', signal, (native, id) =>
+      native.receiveMessages(id, ref, taken, follow),
+    )
+    const { messages, end } = parse(engine, ref, lines.toString(), first)
+    if (messages.length > 0 || isOver || !follow) return { messages, isOver }
+    taken = end
+  }
+}
+
+/** The messages up to the first line that is none, and the number of lines before that. Throws if that is the first one. */
+function parse(
+  engine: Engine,
+  ref: NativeProcessRef,
+  lines: string,
+  first: number,
+): { messages: ReceivedMessage[]; end: number } {
+  const messages: ReceivedMessage[] = []
+  let cursor = first
+  for (let at = 0; at < lines.length; cursor++) {
+    const end = lines.indexOf('\n', at)
+    const line = lines.slice(at, end)
+    at = end + 1
+    if (line.startsWith(BUN)) continue
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch (cause) {
+      if (cursor > first) break
+      const message = `process '${ref.processId}' has sent a line that is no JSON: ${quote(line)}`
+      throw engineError('INVALID_MESSAGE', message, { cause })
+    }
+    const own = ownCommand(value)
+    if (own === undefined) messages.push({ value, cursor: cursor + 1 })
+    else if (own === 'NODE_HANDLE') void sendLine(engine, ref, REFUSED).catch(() => {})
+  }
+  return { messages, end: cursor }
+}
+
+/** The command of a message that Node.js keeps to itself. */
+function ownCommand(value: unknown): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { cmd } = value as { cmd?: unknown }
+  return typeof cmd === 'string' && cmd.length > NODE.length && cmd.startsWith(NODE) ? cmd : undefined
+}
+
+/** Resolves when the kernel has taken the message. */
+export async function sendLine(engine: Engine, ref: NativeProcessRef, line: string): Promise<void> {
+  try {
+    await engine.callToEnd((native, id) => native.sendMessage(id, ref, `${line}\n`))
+  } catch (error) {
+    if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
+    throw engineError('CHANNEL_CLOSED', `process '${ref.processId}' has ended`)
+  }
+}
