@@ -22,6 +22,7 @@ describe('ExecStream.detach', () => {
     expect(await sandbox.getProcess(process.id)).toMatchObject({ id: process.id, pid: process.pid })
     const next = await sandbox.exec('pwd; greet')
     expect(next).toMatchObject({ stdout: '/usr\nhello before\n', sessionRestarted: false })
+    await process.waitForLog('err')
     const logs = await process.getLogs()
     expect([logs.stdout, logs.stderr]).toEqual(['out\n', 'err\n'])
     await sandbox.exec(`touch ${directory}/go`)
