@@ -132,6 +132,7 @@ export type SandboxErrorCode =
   | 'OUTPUT_LIMIT'
   | 'PERMISSION_DENIED'
   | 'PORT_CLOSED'
+  | 'PORT_IN_USE'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
@@ -648,8 +649,8 @@ export interface SandboxStats extends SessionStats {
 /** Options of {@link Process.waitForExit} and the other waits for a process. */
 export interface WaitOptions {
   /**
-   * Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT, that for the end with PROCESS_WAIT_TIMEOUT; 0 to 2147483647,
-   * 0 = none. Default: 0.
+   * Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT (`waitForExit`: PROCESS_WAIT_TIMEOUT); 0 to 2147483647, 0 = none.
+   * Default: 0.
    */
   timeout?: number
   /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
@@ -946,17 +947,17 @@ export interface Process extends ProcessInfo {
    */
   send(message: unknown): Promise<void>
   /**
-   * Iterates over the messages of the process, until it ends or closes its end. Each is given once, so a new loop goes on where
-   * the last one was left. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
+   * Iterates over the messages of the process, until it ends or closes its end. Each is delivered once; a new loop continues
+   * where the last one stopped. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
    * `ipc: true`.
    *
-   * Throws INVALID_MESSAGE for a line that is no JSON, and for the beginning of a message at the end; a new loop goes on
-   * behind it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
+   * Throws INVALID_MESSAGE for a line that is not JSON, and for the beginning of a message at the end; a new loop continues
+   * after it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
    */
   messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T>
   /**
-   * Closes the channel to the process behind the messages so far: there, 'disconnect' follows. What the process still sends can
-   * be read. Needs `ipc: true`.
+   * Closes the channel to the process after the messages sent so far; the process then receives 'disconnect'. What it still
+   * sends can be read. Needs `ipc: true`.
    */
   disconnect(): Promise<void>
   /**

@@ -196,7 +196,7 @@ describe('sandbox.forward', () => {
       await startEcho(session, port)
       expect(await replyAt(local.port)).toBe('HELLO')
       expect(await rejectionOf(sandbox.forward(port, { local: local.port }))).toMatchObject({
-        code: 'EADDRINUSE',
+        code: 'PORT_IN_USE',
       })
       const open = connect(local.port, '127.0.0.1').on('error', () => {})
       await once(open, 'connect')

@@ -31,7 +31,7 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   IMAGE_WITHOUT_BASH: ['unsupported', 502, 'the image has no bash'],
   INPUT_CLOSED: ['ended', 409, 'the input of the command or process is closed'],
   INVALID_ENV_NAME: ['option', 400, 'the variable cannot be changed in this session'],
-  INVALID_MESSAGE: ['failed', 502, 'the process has sent something else than a message'],
+  INVALID_MESSAGE: ['failed', 502, 'the process has sent something other than a message'],
   INVALID_PATH: ['option', 400, 'a file of the required kind cannot have this path'],
   IS_A_DIRECTORY: ['conflict', 409, 'the path is a directory'],
   ISOLATION_UNSUPPORTED: ['unsupported', 501, 'a rule of the isolation cannot be enforced on this machine'],
@@ -46,6 +46,7 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   OUTPUT_LIMIT: ['limit', 422, 'the command printed more than its outputLimit'],
   PERMISSION_DENIED: ['denied', 403, 'the system denies access'],
   PORT_CLOSED: ['unavailable', 502, 'no program of the session takes connections on this port'],
+  PORT_IN_USE: ['conflict', 409, 'the port of this machine is taken'],
   PROCESS_ALREADY_EXISTS: ['conflict', 409, 'a process with this id already exists'],
   PROCESS_EXITED_BEFORE_READY: ['failed', 500, 'the process ended before it was ready'],
   PROCESS_NOT_FOUND: ['not-found', 404, 'no process has this id'],
@@ -85,6 +86,18 @@ export const HTTP_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_E
   ...(Object.fromEntries(statuses) as Record<SandboxErrorCode, number>),
 }
 
+/** The status of a code for HTTP; 500 for one of a newer server that this one passes on. */
+export function httpStatusOf(code: string): number {
+  return Object.hasOwn(HTTP_STATUSES, code) ? HTTP_STATUSES[code as SandboxErrorCode] : 500
+}
+
+const KINDS = new Set<unknown>(['option', 'aborted', ...Object.values(CODES).map(([kind]) => kind)])
+
+/** The kind that a server has named, if it is one. */
+export function readKind(kind: unknown): ErrorKind | undefined {
+  return KINDS.has(kind) ? (kind as ErrorKind) : undefined
+}
+
 interface RunErrorOptions extends ErrorOptions {
   /** The result of a command. */
   result?: object
@@ -93,6 +106,8 @@ interface RunErrorOptions extends ErrorOptions {
   path?: string | undefined
   paths?: string[] | undefined
   lost?: LostSandbox
+  /** Instead of that of the code: what a server has named. */
+  kind?: ErrorKind | undefined
 }
 
 export class SandboxError extends Error {
@@ -110,22 +125,21 @@ export class SandboxError extends Error {
   declare readonly lost?: LostSandbox
   /** The message without the lines of stderr below it. */
   readonly shortMessage: string
+  readonly kind: ErrorKind
 
   constructor(code: SandboxErrorCode, message: string, options: RunErrorOptions = {}) {
     super(message, options)
     this.code = code
     this.shortMessage = options.shortMessage ?? message
+    // A newer server may have codes that are not known here.
+    this.kind = options.kind ?? (isKnown(code) ? CODES[code][0] : 'internal')
     hide(this, 'shortMessage')
+    hide(this, 'kind')
     attach(this, 'result', options.result)
     attach(this, 'logTail', options.logTail)
     if (options.path !== undefined) this.path = options.path
     if (options.paths !== undefined) this.paths = options.paths
     if (options.lost !== undefined) this.lost = options.lost
-  }
-
-  get kind(): ErrorKind {
-    // A newer server may have codes that are not known here.
-    return isKnown(this.code) ? CODES[this.code][0] : 'internal'
   }
 }
 

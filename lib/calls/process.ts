@@ -353,17 +353,17 @@ export interface Process extends ProcessInfo {
    */
   send(message: unknown): Promise<void>
   /**
-   * Iterates over the messages of the process, until it ends or closes its end. Each is given once, so a new loop goes on where
-   * the last one was left. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
+   * Iterates over the messages of the process, until it ends or closes its end. Each is delivered once; a new loop continues
+   * where the last one stopped. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
    * `ipc: true`.
    *
-   * Throws INVALID_MESSAGE for a line that is no JSON, and for the beginning of a message at the end; a new loop goes on
-   * behind it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
+   * Throws INVALID_MESSAGE for a line that is not JSON, and for the beginning of a message at the end; a new loop continues
+   * after it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
    */
   messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T>
   /**
-   * Closes the channel to the process behind the messages so far: there, 'disconnect' follows. What the process still sends can
-   * be read. Needs `ipc: true`.
+   * Closes the channel to the process after the messages sent so far; the process then receives 'disconnect'. What it still
+   * sends can be read. Needs `ipc: true`.
    */
   disconnect(): Promise<void>
   /**

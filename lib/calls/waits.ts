@@ -14,8 +14,8 @@ import { type LogLine, logLine, regularExpression } from './logs.js'
 /** Options of {@link Process.waitForExit} and the other waits for a process. */
 export interface WaitOptions {
   /**
-   * Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT, that for the end with PROCESS_WAIT_TIMEOUT; 0 to 2147483647,
-   * 0 = none. Default: 0.
+   * Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT (`waitForExit`: PROCESS_WAIT_TIMEOUT); 0 to 2147483647, 0 = none.
+   * Default: 0.
    */
   timeout?: number
   /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */

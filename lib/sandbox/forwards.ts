@@ -2,7 +2,7 @@
 import type { AddressInfo, Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { net, stream as streams } from '../base/builtin.js'
-import { engineError } from '../base/errors.js'
+import { engineError, SandboxError } from '../base/errors.js'
 import type { Forwarding } from '../calls/index.js'
 
 const HOST = '127.0.0.1'
@@ -88,7 +88,7 @@ class Forward implements Forwarding {
     if (error === undefined) {
       this.#server.on('error', () => {})
       this.#port = (this.#server.address() as AddressInfo).port
-    } else if (others.length === 0) throw error
+    } else if (others.length === 0) throw refusal(error, port)
     else await this.listen(others)
   }
 
@@ -148,4 +148,14 @@ export class SessionForwards {
   endAll(): void {
     for (const id of this.#all.keys()) this.end(id)
   }
+}
+
+function refusal(error: Error, port: number): Error {
+  const { code } = error as NodeJS.ErrnoException
+  const text = (why: string) =>
+    `port ${port} of this machine ${why}: leave \`local\` out, or name another port`
+  if (code === 'EADDRINUSE') return new SandboxError('PORT_IN_USE', text('is taken'), { cause: error })
+  if (code === 'EACCES')
+    return new SandboxError('PERMISSION_DENIED', text('needs more rights'), { cause: error })
+  return error
 }

@@ -197,7 +197,7 @@ function decodeAs<T>({ decode }: Field<T>, json: unknown, encoding: Encoding): T
 export function malformed(): SandboxError {
   return new SandboxError(
     'CONNECTION_FAILED',
-    'the server answered with something else than this client expects: check the URL of the server, the proxies before ' +
+    'the server answered with something other than this client expects: check the URL of the server, the proxies before ' +
       'it, and that server and client have the same version',
   )
 }

@@ -2,7 +2,7 @@
  * Converts the error envelopes of the server to the errors that the same call throws locally.
  */
 
-import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
+import { AbortError, isCode, OptionError, readKind, SandboxError } from '../../base/errors.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../calls/index.js'
 import { execResult } from '../../calls/result.js'
 import { malformed } from '../../schema/reply.js'
@@ -13,6 +13,7 @@ export interface Envelope {
   context: {
     /** The class of the error; none for a refusal of the server itself. */
     name?: string
+    kind?: unknown
     result?: object
     logTail?: string
     shortMessage?: string
@@ -65,6 +66,7 @@ export function errorOf(
       )
     case 'SandboxError':
       return new SandboxError(code as SandboxErrorCode, message, {
+        kind: readKind(context.kind),
         result,
         shortMessage,
         logTail: context.logTail,
@@ -75,6 +77,7 @@ export function errorOf(
       if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)
       return new SandboxError('REQUEST_REFUSED', `${code}: ${message}${REMEDIES.get(code) ?? ''}`, {
         cause: envelope,
+        kind: readKind(context.kind),
       })
   }
 }

@@ -80,6 +80,8 @@ export class NativeBackend implements Backend {
   readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
   /** Connections to ports. */
   readonly #connections = new Set<Duplex>()
+  /** What sessions with rules of their own reach. */
+  readonly #networks = new Map<string, string | undefined>()
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
@@ -192,6 +194,7 @@ export class NativeBackend implements Backend {
       this.#holds.keep(this.#engine.sessions())
       throw error
     }
+    this.#networks.set(session.sessionId, session.isolation?.network)
     return session.sessionId
   }
 
@@ -325,7 +328,8 @@ export class NativeBackend implements Backend {
   /** Listens on a port of this machine that leads to one of a session, until that ends, or of the sandbox. */
   async forward(port: number, { local, sessionId }: SandboxForwardOptions): Promise<Forwarding> {
     if (sessionId !== undefined) this.#requireSession(sessionId)
-    const { network = 'open' } = this.#plan.config.isolation ?? {}
+    const own = sessionId === undefined ? undefined : this.#networks.get(sessionId)
+    const network = own ?? this.#plan.config.isolation?.network ?? 'open'
     // Otherwise, the listener could take the port of a program that has not begun to listen.
     const isApart = network !== 'open' && (await this.capabilities()).isolation.network === 'namespace'
     if (this.#engine.isDestroyed) throw engineError('SANDBOX_DESTROYED', undefined)

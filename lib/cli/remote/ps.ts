@@ -57,7 +57,7 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
   )
   const listed = processes.flatMap(
     ({ id, sessionId, terminal, status, startTime, heldBy, command }): Row[] =>
-      status === 'running' || hasEnded
+      status === 'running' || status === 'starting' || hasEnded
         ? [
             {
               id,

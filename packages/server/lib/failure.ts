@@ -7,7 +7,7 @@
 
 import type { ErrorKind } from 'nacre'
 import { AbortError, OptionError, SandboxError } from 'nacre/internal'
-import { HTTP_STATUSES, meaningOf, tables } from 'nacre/internal/server'
+import { HTTP_STATUSES, httpStatusOf, meaningOf, tables } from 'nacre/internal/server'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 
@@ -165,7 +165,8 @@ type SandboxFailure = OptionError | SandboxError | AbortError
  */
 function own(error: SandboxFailure): Description {
   const { code } = error
-  const status = HTTP_STATUSES[code] === 408 ? 504 : HTTP_STATUSES[code]
+  const usual = httpStatusOf(code)
+  const status = usual === 408 ? 504 : usual
   const result = error instanceof OptionError ? undefined : error.result
   const logTail = error instanceof SandboxError ? error.logTail : undefined
   const shortMessage = error instanceof OptionError ? error.message : error.shortMessage
@@ -191,7 +192,7 @@ function own(error: SandboxFailure): Description {
 }
 
 function container(error: SandboxFailure): Description {
-  const known = { code: error.code, status: HTTP_STATUSES[error.code] }
+  const known = { code: error.code, status: httpStatusOf(error.code) }
   const { code, status } = CONTAINER_CODES[error.code] ?? known
   const exitCode = error instanceof SandboxError ? error.result?.exitCode : undefined
   return {

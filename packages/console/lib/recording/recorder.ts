@@ -176,7 +176,7 @@ class Recorder implements PublicRecorder {
   async #followRunning(): Promise<void> {
     try {
       for (const process of await this.#sandbox.listProcesses())
-        if (process.status === 'running') this.#follow(process)
+        if (process.status === 'running' || process.status === 'starting') this.#follow(process)
     } catch (error) {
       if (!this.#stop.signal.aborted)
         report(this.#logger, 'warn', `running processes are not recorded: ${error}`)

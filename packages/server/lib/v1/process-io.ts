@@ -95,7 +95,7 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
   })
   define({
     ...endpoints.disconnect,
-    summary: 'Closes the channel of messages to a process, behind the messages so far.',
+    summary: 'Closes the channel of messages to a process, after the messages sent so far.',
     errors: ['PROCESS_NOT_FOUND'],
     handle: async ({ params: { processId } }) => (await processes.find(processId)).disconnect(),
   })
