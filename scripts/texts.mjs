@@ -46,7 +46,7 @@ function declaredTables(source) {
   return source.statements
     .filter((statement) => statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword))
     .flatMap((statement) => statement.declarationList?.declarations ?? [])
-    .filter(({ initializer }) => initializer?.expression?.expression?.getText() === 'table')
+    .filter(({ initializer }) => /(^|\.)table$/.test(initializer?.expression?.expression?.getText()))
     .map(({ name, initializer }) => [name.text, initializer.expression.typeArguments[0]])
 }
 

@@ -240,7 +240,7 @@ const more = [
   ['kill of execStream, and session.killCommand', '/v1/sessions/{sessionId}/commands/{commandId}/kill'],
   ['getLogLines', '/v1/runs/{runId}/lines'],
   ['waitFor', '/v1/runs/{runId}/wait-for'],
-  ['wait and waitForInput', '/v1/processes/{processId}/wait-for-input'],
+  ['waitForExit and waitForInput', '/v1/processes/{processId}/wait-for-input'],
 ] as const
 
 const routes = [

@@ -101,6 +101,8 @@ function shortenPages(api) {
       .replaceAll('\n***\n', '')
       .replaceAll('#### Parameters\n\n', '')
       .replaceAll('#### Returns\n\n', '**Returns** ')
+      // typedoc links to the member `$` by another anchor than it gives it.
+      .replaceAll('#property)', '#property-)')
     writeFileSync(path.join(api, name), text)
   }
 }

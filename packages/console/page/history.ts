@@ -36,7 +36,7 @@ export class History {
     const commands = [...this.#model.sessions.values()]
       .flat()
       .filter(({ text, sessionId, cwd }) => `${sessionId} ${text} ${cwd}`.toLowerCase().includes(needle))
-      .sort((left, right) => right.startedAt.getTime() - left.startedAt.getTime())
+      .sort((left, right) => right.startTime.getTime() - left.startTime.getTime())
     this.#rows.replaceChildren(...commands.slice(0, MOST_ROWS).map((command) => rowOf(command, isLive)))
   }
 }

@@ -147,7 +147,7 @@ class Page {
     const longest = this.#model.isLive ? this.#model.longest : undefined
     setText(
       this.#longest,
-      longest === undefined ? '' : `runs longest: ${longest.name}, ${age(longest.startedAt)}`,
+      longest === undefined ? '' : `runs longest: ${longest.name}, ${age(longest.startTime)}`,
     )
     document.title = waiting === 0 ? 'nacre console' : `(${waiting}) nacre console`
   }

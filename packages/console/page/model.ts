@@ -7,7 +7,7 @@ export interface Command {
   sessionId: string
   text: string
   state: 'queued' | 'running' | 'ended'
-  startedAt: Date
+  startTime: Date
   /** Milliseconds, when it has ended. */
   duration: number
   bytes: number
@@ -26,7 +26,7 @@ export interface Program {
   size: Size
   waiting: ProcessWaiting | null
   isRunning: boolean
-  startedAt: Date
+  startTime: Date
   end: string
   failed: boolean
 }
@@ -65,16 +65,16 @@ export class Model {
   version = 0
 
   /** What runs longest, by the name of its tile. */
-  get longest(): { name: string; startedAt: Date } | undefined {
+  get longest(): { name: string; startTime: Date } | undefined {
     const commands = [...this.sessions.values()]
       .map((commands) => commands.findLast(({ state }) => state === 'running'))
       .filter((command) => command !== undefined)
-      .map(({ sessionId, startedAt }) => ({ name: sessionId, startedAt }))
+      .map(({ sessionId, startTime }) => ({ name: sessionId, startTime }))
     const programs = [...this.programs.values()]
       .filter(({ isRunning }) => isRunning)
-      .map(({ id, startedAt }) => ({ name: id, startedAt }))
-    return [...commands, ...programs].reduce<{ name: string; startedAt: Date } | undefined>(
-      (first, next) => (first === undefined || next.startedAt < first.startedAt ? next : first),
+      .map(({ id, startTime }) => ({ name: id, startTime }))
+    return [...commands, ...programs].reduce<{ name: string; startTime: Date } | undefined>(
+      (first, next) => (first === undefined || next.startTime < first.startTime ? next : first),
       undefined,
     )
   }
@@ -126,7 +126,7 @@ export class Model {
       case 'commandStarted':
         Object.assign(this.#command(event.sessionId, event.id, event.command, event.time), {
           state: 'running',
-          startedAt: event.time,
+          startTime: event.time,
         })
         break
       case 'commandOutput':
@@ -194,7 +194,7 @@ export class Model {
     const known = commands.findLast((command) => command.id === id)
     if (known !== undefined) return known
     const command: Command = {
-      ...{ id, sessionId, text, state: 'running', startedAt: time, duration: 0, bytes: 0 },
+      ...{ id, sessionId, text, state: 'running', startTime: time, duration: 0, bytes: 0 },
       ...{ end: '', failed: false, cwd: '', waiting: null },
     }
     commands.push(command)
@@ -202,12 +202,12 @@ export class Model {
     return command
   }
 
-  #start(id: string, sessionId: string, command: string, terminal: Size | null, startedAt: Date): void {
+  #start(id: string, sessionId: string, command: string, terminal: Size | null, startTime: Date): void {
     // Another one may have had the name.
     this.programs.delete(id)
     this.programs.set(id, {
       ...{ id, sessionId, command, hasTerminal: terminal !== null, size: terminal ?? SIZE },
-      ...{ waiting: null, isRunning: true, startedAt, end: '', failed: false },
+      ...{ waiting: null, isRunning: true, startTime, end: '', failed: false },
     })
   }
 

@@ -63,9 +63,9 @@ export class ProgramTile extends Tile<Process> {
 
   /** Shows what the model says. */
   update(isLive: boolean): void {
-    const { isRunning, end, failed, waiting, size, command, startedAt } = this.#program
+    const { isRunning, end, failed, waiting, size, command, startTime } = this.#program
     if (!isRunning) this.show(failed ? 'failed' : 'ended', end || 'ended', command)
-    else if (isLive) this.show('running', `running ${age(startedAt)}`, command)
+    else if (isLive) this.show('running', `running ${age(startTime)}`, command)
     else this.show('unknown', 'unknown', command)
     const waits = waiting === null || !isLive ? '' : waitsFor(waiting)
     this.showNeeds(waits, isRunning ? this.#heldBy : null, isRunning && isLive && this.#takesInput)

@@ -77,7 +77,7 @@ export class SessionTile extends Tile<AnySession> {
 
   #stateOf(last: Command | undefined, isLive: boolean): [Status, string] {
     if (this.#running !== undefined)
-      return isLive ? ['running', `running ${age(this.#running.startedAt)}`] : ['unknown', 'unknown']
+      return isLive ? ['running', `running ${age(this.#running.startTime)}`] : ['unknown', 'unknown']
     if (last === undefined) return ['idle', 'no command yet']
     return [last.failed ? 'failed' : 'idle', last.end]
   }
