@@ -235,13 +235,13 @@ export class NativeBackend implements Backend {
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
     this.#holds.end(id)
-    this.#endSession(id)
+    this.#forwards.end(id)
     // The default session exists even before its shell has started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     try {
       await this.#engine.call((native, call) => native.deleteSession(call, id))
     } finally {
-      // One may have begun meanwhile.
+      // A forward may have begun meanwhile. A caller that ended before the session would change how its command ends.
       this.#endSession(id)
     }
   }
