@@ -282,7 +282,7 @@ describe('a container', () => {
         expect(await (await fetch(`${url}/b`)).text()).toBe('/b')
         const body = 'x'.repeat(3_000_000)
         expect(await (await fetch(`${url}/c`, { method: 'POST', body })).text()).toBe('/c3000000')
-        await expect(sandbox.forward(port, { local: port })).rejects.toMatchObject({ code: 'EADDRINUSE' })
+        await expect(sandbox.forward(port, { local: port })).rejects.toMatchObject({ code: 'PORT_IN_USE' })
         await expect(sandbox.forward(0)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
         await forwarding.close()
         await expect(fetch(url)).rejects.toThrow()
