@@ -351,6 +351,32 @@ export interface Question {
  */
 export type Answer = 'once' | 'session' | 'deny'
 
+/** A value that programs use but never see. */
+export interface Secret {
+  /** The value: 8 to 8192 characters of printable ASCII, without a blank at an end. It is in no reply, event or log. */
+  value: string
+  /** The hosts whose requests may have it, like 'api.github.com' or 'registry.example.com:8443'. Without a port, 443. */
+  hosts: string[]
+  /**
+   * Where requests may have it: the header Authorization as a whole credential or a part of Basic, another header, a parameter
+   * of the query, or anywhere in an uncompressed body. Default: ['authorization'].
+   */
+  in?: (
+    | 'authorization'
+    | 'body'
+    | {
+        header: string
+      }
+    | {
+        query: string
+      }
+  )[]
+  /**
+   * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
+   */
+  placeholder?: string
+}
+
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {
   /**
@@ -440,6 +466,16 @@ export interface NetworkRules {
   ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
   /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
   askTimeout?: number
+  /**
+   * Values that programs use but never see, by the name of a variable. The variable has a placeholder of the same form, and
+   * requests to the hosts of the secret get the value in its place. Connections to these hosts are allowed, and decrypted by
+   * nacre. A session can leave secrets out. Default: none.
+   */
+  secrets?: Record<string, Secret>
+  /**
+   * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
+   */
+  authorities?: string[]
 }
 /**
  * Rules, or a preset:
@@ -457,6 +493,8 @@ export interface IsolationCapabilities {
   processes: 'namespace' | 'landlock' | 'none'
   /** Sentences about missing features and the reasons. */
   notes: string[]
+  /** How programs learn to trust what decrypts connections for secrets: by mounted files and variables, or variables alone. */
+  trust: 'mounted' | 'variables'
 }
 /**
  * A connection that the network rules refused (`network`), a key of git's config that the machine's file did not get (`config`), or
@@ -1780,9 +1818,10 @@ export interface Files {
   copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer>
   /**
    * Copies a file or a directory of the sandbox to `hostPath` on this machine, as {@link Files.copyIn} does. Symlinks in an
-   * existing directory at `hostPath` are not followed either. Each file appears when it is complete.
+   * existing directory at `hostPath` are not followed either. Each file appears when it is complete. Missing parents are made.
    *
-   * Rejects with NOT_A_DIRECTORY if a file or symlink on this machine is in the way of a directory.
+   * Rejects with NOT_A_DIRECTORY if a file or symlink on this machine is in the way of a directory, and with IS_A_DIRECTORY if a
+   * directory is in the way of a file.
    */
   copyOut(path: FilePath, hostPath: string | URL, options?: FileTransferOptions): Promise<FileTransfer>
   /** Sets the permission bits of a file or a directory, 0 to 4095 (0o7777). Follows a symlink. */

@@ -1,6 +1,8 @@
 /** What recordings and replies hide. */
 import { redaction } from 'nacre/internal'
 import { describe, expect, it } from 'vitest'
+import { KnownSecrets } from '../lib/backends/native/secrets.js'
+import { KNOWN_SECRETS, Redactor } from '../lib/base/redact.js'
 
 const key = (content: string) => `-----BEGIN RSA PRIVATE KEY-----\n${content}\n-----END RSA PRIVATE KEY-----`
 
@@ -33,5 +35,23 @@ describe('a redactor', () => {
   it('takes no more time for many beginnings', () => {
     const many = '-----BEGIN PRIVATE KEY-----'.repeat(40_000) + '-eyJaaaaaaaa'.repeat(40_000)
     expect(redactor.hide(many) === many).toBe(true)
+  })
+})
+
+describe('the secrets of a sandbox', () => {
+  it('are hidden by every redactor, and their placeholders are shown', () => {
+    const value = `ghp_${'Zx9Kq2Lm7'.repeat(4)}`
+    const placeholder = `ghp_${'d'.repeat(36)}`
+    const redactor = new Redactor(KNOWN_SECRETS)
+    const text = `${value.slice(4)} ${placeholder}`
+    expect(redactor.hide(text)).toBe(`${value.slice(4)} [redacted]`)
+    const secrets = new KnownSecrets()
+    secrets.add([{ name: 'TOKEN', value: value.slice(4), placeholder, hosts: [], places: [] }])
+    expect(redactor.hide(text)).toBe(`[redacted] ${placeholder}`)
+    expect(redactor.hide(value)).toBe('ghp_[redacted]')
+    expect(redactor.uncertainEnd('Zx9Kq')).toBe(5)
+    expect(secrets.coverEnv({ names: ['A'], values: [`<${value.slice(4)}>`] }).values).toEqual([
+      `<${placeholder}>`,
+    ])
   })
 })

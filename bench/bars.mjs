@@ -68,6 +68,21 @@ const bars = [
     unit: 'MB',
   },
   {
+    text: 'a small message to a program and back in at most 0.3 ms, median',
+    value: ({ messages }) => messages['']['a small message, there and back'].nacre.median,
+    holds: (value) => value <= 0.3,
+    unit: 'ms',
+  },
+  ...['from', 'to'].map((direction) => ({
+    text: `100 MB in messages of 64 kB ${direction} a program in at most 1.5 times the time of child_process.fork`,
+    value: ({ messages }) => {
+      const peers = messages[''][`100 MB ${direction} the program`]
+      return peers.nacre.median / peers['child_process.fork'].median
+    },
+    holds: (value) => value <= 1.5,
+    unit: 'times',
+  })),
+  {
     text: 'the first byte of `echo hi`, many in a row, at least 5 times sooner than from child_process.spawn',
     value: ({ 'first-byte': results }) =>
       results['']['child_process.spawn'].median / results[''].nacre.median,

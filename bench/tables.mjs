@@ -8,6 +8,7 @@ export const tables = {
   stream,
   'first-byte': byName,
   lines,
+  messages: workspace,
   start: byName,
   idle,
   exit,

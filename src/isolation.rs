@@ -1,11 +1,14 @@
 //! Isolation at the boundary: rules in, tiers out.
 
-use crate::types::{NativeIsolation, NativeTiers};
+use crate::types::{NativeIsolation, NativeSecret, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
 use nacre_core::proxy::Hosts;
 use nacre_core::questions::Ask;
 use nacre_core::sandbox::Sandbox;
+use nacre_egress::{Origin, Place, Plan, Secret, Value};
 use nacre_protocol::confinement::{Filesystem, Guarding, Mount, Network, ProjectFiles, Rules};
+use napi::bindgen_prelude::{Error, Result};
+use napi_derive::napi;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -41,17 +44,52 @@ pub fn rules(given: NativeIsolation) -> Isolation {
     };
     let answerer = given.answerer;
     let ask = given.ask.map(|limit| Ask { limit: Duration::from_millis(limit.into()), answerer });
-    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask } }
+    let secrets = given.secrets.into_iter().map(secret).collect();
+    let plan = Plan { secrets, authorities: given.authorities };
+    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, plan } }
+}
+
+fn secret(given: NativeSecret) -> Secret {
+    let origin = |text: String| {
+        let (host, port) = text.rsplit_once(':')?;
+        Some(Origin { host: host.into(), port: port.parse().ok()? })
+    };
+    let place = |text: String| match text.split_once(':') {
+        Some(("header", name)) => Place::Header(name.into()),
+        Some(("query", name)) => Place::Query(name.into()),
+        _ if text == "body" => Place::Body,
+        _ => Place::Authorization,
+    };
+    Secret {
+        name: given.name,
+        value: Value::new(given.value),
+        placeholder: given.placeholder,
+        hosts: given.hosts.into_iter().filter_map(origin).collect(),
+        places: given.places.into_iter().map(place).collect(),
+    }
+}
+
+/// Draws what commands get instead of a secret.
+#[napi]
+pub fn placeholder(value: String) -> Result<String> {
+    nacre_egress::placeholder(&value).map_err(|error| Error::from_reason(error.to_string()))
 }
 
 /// The mechanisms that enforce rules here; none if they cannot be determined.
 pub fn tiers(sandbox: &Sandbox) -> NativeTiers {
-    let none = |reason: String| Tiers { filesystem: "none", network: "none", processes: "none", notes: vec![reason] };
+    let none = |reason: String| Tiers {
+        filesystem: "none",
+        network: "none",
+        processes: "none",
+        trust: "variables",
+        notes: vec![reason],
+    };
     let found = sandbox.tiers().unwrap_or_else(|error| none(error.message));
     NativeTiers {
         filesystem: found.filesystem.into(),
         network: found.network.into(),
         processes: found.processes.into(),
         notes: found.notes,
+        trust: found.trust.into(),
     }
 }

@@ -8,7 +8,7 @@ use crate::types::{
     NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
 };
 use nacre_core::error::{Code, Error};
-use nacre_core::process::messages::Failure;
+use nacre_core::process::messages::{Failure, Messages};
 use nacre_core::process::{Process, Stats, ports};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, ToNapiValue, Uint8Array};
@@ -188,32 +188,23 @@ impl NativeSandbox {
         }
     }
 
-    /// Sends a line to the channel of messages. True once the socket has taken it; otherwise an event says so. May fail with
-    /// CHANNEL_CLOSED or CHANNEL_FULL.
-    #[napi(catch_unwind)]
-    pub fn send_message(&self, id: u32, process: NativeProcessRef, line: String) -> Result<bool> {
-        let failed = match self.find(&process) {
-            Err(error) => error,
-            Ok(found) => {
-                let messages = found.messages().ok_or(Failure::Closed);
-                match messages.and_then(|messages| messages.send(line.into_bytes())) {
-                    Ok(None) => return Ok(true),
-                    Ok(Some(sent)) => {
-                        self.settle(id, async move {
-                            sent.await.map_err(|failure| process::message_error(failure, &found))
-                        })?;
-                        return Ok(false);
-                    }
-                    Err(failure) => process::message_error(failure, &found),
-                }
-            }
+    /// Sends a line to the channel of messages. True if the socket has taken it at once; otherwise the call ends later, then
+    /// too. May fail with CHANNEL_CLOSED or CHANNEL_FULL.
+    #[napi(catch_unwind, ts_return_type = "true | null")]
+    pub fn send_message(&self, id: u32, process: NativeProcessRef, line: String) -> Result<Option<bool>> {
+        let sent = self.with_messages(&process, |messages| messages.send(line.into_bytes()));
+        match sent {
+            Ok((_, None)) => return Ok(Some(true)),
+            Ok((found, Some(sent))) => self.settle(id, async move {
+                sent.await.map(|()| true).map_err(|failure| process::message_error(failure, &found))
+            })?,
+            Err(error) => self.refuse(id, error),
         };
-        let _: Pending<()> = self.refuse(id, failed);
-        Ok(false)
+        Ok(None)
     }
 
-    /// Returns the messages after the first `taken`, which are dropped. With `follow` it waits for one, or for the end of the
-    /// channel. May fail with MESSAGE_TOO_LARGE or INVALID_MESSAGE.
+    /// Returns the messages after the first `taken`, which are dropped. With `follow`, the call ends later if there are none: when
+    /// there is one, or the channel ends. May fail with MESSAGE_TOO_LARGE or INVALID_MESSAGE.
     #[napi(catch_unwind)]
     pub fn receive_messages(
         &self,
@@ -221,18 +212,21 @@ impl NativeSandbox {
         process: NativeProcessRef,
         taken: f64,
         follow: bool,
-    ) -> Result<Pending<Option<NativeMessages>>> {
-        self.with(id, &process, |found| {
-            let wait = self.waits.open(id);
-            async move {
-                let Some(messages) = found.messages() else {
-                    return Err(process::message_error(Failure::Closed, &found));
-                };
-                let received = wait.run(messages.receive(taken as u64, follow)).await.transpose();
-                let received = received.map_err(|failure| process::message_error(failure, &found))?;
-                Ok(received.map(process::messages))
+    ) -> Result<Option<NativeMessages>> {
+        match self.with_messages(&process, |messages| messages.look(taken as u64, follow)) {
+            Ok((_, Some(received))) => return Ok(Some(process::messages(received))),
+            Ok((found, None)) => {
+                let wait = self.waits.open(id);
+                self.settle(id, async move {
+                    let Some(messages) = found.messages() else { return Err(Error::engine_failed()) };
+                    let received = wait.run(messages.receive(taken as u64)).await.transpose();
+                    let received = received.map_err(|failure| process::message_error(failure, &found))?;
+                    Ok(received.map(process::messages))
+                })?
             }
-        })
+            Err(error) => self.refuse(id, error),
+        };
+        Ok(None)
     }
 
     /// Ends the channel of messages to a process, behind the messages so far.
@@ -296,6 +290,20 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
+    /// Acts on the channel of messages of a process.
+    fn with_messages<T>(
+        &self,
+        process: &NativeProcessRef,
+        act: impl FnOnce(&Messages) -> std::result::Result<T, Failure>,
+    ) -> std::result::Result<(Arc<Process>, T), Error> {
+        let found = self.find(process)?;
+        let done = found.messages().ok_or(Failure::Closed).and_then(|messages| act(messages));
+        match done {
+            Ok(done) => Ok((found, done)),
+            Err(failure) => Err(process::message_error(failure, &found)),
+        }
+    }
+
     fn find(&self, process: &NativeProcessRef) -> std::result::Result<Arc<Process>, Error> {
         self.sandbox.processes().get(process.number as u64, &process.process_id)
     }

@@ -53,7 +53,7 @@ describe('nacre doctor', () => {
       shell: null,
       cgroup: 'none',
       controllers: ['pids'],
-      isolation: { filesystem: 'none', network: 'seccomp', processes: 'none', notes: [] },
+      isolation: { filesystem: 'none', network: 'seccomp', processes: 'none', notes: [], trust: 'variables' },
       workspace: { copyOnWrite: false, directoryRename: false, reflink: false, notes: ['no mounts'] },
     }
     const findings = examine(poor)

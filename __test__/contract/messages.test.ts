@@ -216,12 +216,13 @@ describe('messages', () => {
 
   itHolds('wait while the process does not read, up to a limit', async ({ sandbox }) => {
     const process = await sandbox.startProcess('exec sleep 600', { ipc: true })
-    const megabyte = 'x'.repeat(1024 * 1024)
+    // More than the kernel takes.
+    const large = 'x'.repeat(10_000_000)
     let isSent = false
-    const first = process.send(megabyte).then(() => {
+    const first = process.send(large).then(() => {
       isSent = true
     })
-    const rest = rejectionsOf([first, ...Array.from({ length: 3 }, () => process.send(megabyte))])
+    const rest = rejectionsOf([first, ...Array.from({ length: 3 }, () => process.send(large))])
     await sandbox.exec('true')
     expect(isSent).toBe(false)
     await process.kill()

@@ -417,6 +417,15 @@ describe('the errors', () => {
       expect(calls().filter((line) => line.startsWith('docker rm'))).toEqual([])
     }))
 
+  it('have no secrets, whose values the container would have', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      const secrets = { TOKEN: { value: 'a-secret-value', hosts: ['api.test'] } }
+      const error = await rejectionOf(open({ isolation: { network: { allow: [], secrets } } }))
+      expect(error).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
+      expect(error.message).toMatch(/^isolation\.network\.secrets must be left out for a container/)
+      expect(calls()).toEqual([])
+    }))
+
   it('pull nothing with never', () =>
     withStandIn(['docker'], async ({ open, on, calls }) => {
       on('image inspect', 'exit 1')

@@ -42,6 +42,22 @@ function expectTree(root: string): void {
 }
 
 describe('copyIn and copyOut', () => {
+  itHolds('say what is in the way, and make parents for a file, too', async ({ sandbox }) => {
+    const host = temporary('nacre-host-')
+    mkdirSync(path.join(host, 'empty'))
+    writeFileSync(path.join(host, 'file'), 'here')
+    await sandbox.exec('mkdir there; echo there > there/file')
+    for (const [copy, code] of [
+      [() => sandbox.files.copyIn(path.join(host, 'empty'), 'there/file'), 'NOT_A_DIRECTORY'],
+      [() => sandbox.files.copyOut('there', path.join(host, 'file')), 'NOT_A_DIRECTORY'],
+      [() => sandbox.files.copyOut('there/file', path.join(host, 'empty')), 'IS_A_DIRECTORY'],
+    ] as const)
+      expect(await rejectionOf(copy())).toMatchObject({ code, kind: 'conflict' })
+    await sandbox.files.copyOut('there/file', path.join(host, 'new/parent/file'))
+    expect(readFileSync(path.join(host, 'new/parent/file'), 'utf8')).toBe('there\n')
+    expect(readFileSync(path.join(host, 'file'), 'utf8')).toBe('here')
+  })
+
   itHolds('copy trees with their modes, and follow no link', async ({ sandbox, directory }) => {
     const host = temporary('nacre-host-')
     const root = path.join(host, 'tree')
@@ -137,9 +153,11 @@ describe('copyIn and copyOut', () => {
     expect(await rejectionOf(sandbox.files.copyOut('missing', missing))).toMatchObject({
       ...{ code: 'FILE_NOT_FOUND', path: 'missing' },
     })
-    const below = path.join(host, 'none/file')
     writeFileSync(path.join(directory, 'a'), 'a')
-    expect(await rejectionOf(sandbox.files.copyOut('a', below))).toMatchObject({ code: 'ENOENT' })
+    writeFileSync(path.join(host, 'file'), '')
+    const below = path.join(host, 'file/none')
+    expect(await rejectionOf(sandbox.files.copyOut('a', below))).toMatchObject({ code: 'ENOTDIR' })
+    rmSync(path.join(host, 'file'))
     await sandbox.exec('mkfifo fifo')
     expect(await rejectionOf(sandbox.files.copyOut('fifo', missing))).toMatchObject({ code: 'INVALID_PATH' })
     expect(await rejectionOf(sandbox.files.copyIn('/dev/null', 'b'))).toMatchObject({

@@ -493,6 +493,55 @@ kind('an object of its options, or true for their defaults')
   .takes(true, false, {})
   .refuses(OBJECT, ...NO_OBJECT, 5)
 
+// Secrets.
+kind('8 to 8192 characters')
+  .takes('12345678', 'a b"c\\d/e+f=', x(8192))
+  .refuses(
+    ' must be text of 8 to 8192 characters',
+    '',
+    'secret',
+    'secret-ü',
+    'secret\nsecret',
+    x(8193),
+    null,
+    5,
+    {},
+  )
+kind("1 to 50 like 'api.example.com' or 'api.example.com:8443'")
+  .takes(['a.b'], ['localhost:1', 'A-1.test:443'])
+  .refuses(' must be a list of at most 50 hosts, not ', 'a', null, 5, {}, Array(51).fill('a'))
+  .refuses(
+    '[0] must be the name of one host',
+    ['*.a'],
+    ['a:*'],
+    ['10.0.0.1'],
+    ['[::1]:1'],
+    ['a_b'],
+    ['a..b'],
+    [''],
+    [5],
+  )
+kind("1 to 16 of 'authorization', 'body', { header: 'x-api-key' } or { query: 'key' }")
+  .takes(['authorization', 'body'], [{ header: 'X-Key' }, { query: 'a' }])
+  .refuses(' must be a list of at most 16 places, not ', 'body', null, 5, {}, Array(17).fill('body'))
+kind('at least 16 letters and digits')
+  .takes(x(16), 'a-b_c.d-0123456789ab')
+  .refuses(' must have at least 16 letters and digits', '', x(15), `${x(16)} `, '-'.repeat(16), 5, null, {})
+kind('at most 50 by the names of variables')
+  .takes({}, { TOKEN: { value: '12345678', hosts: ['a'] } })
+  .refuses(' must be an object like ', null, 5, 'a', [], ['a'])
+kind('at most 20 texts with certificates as PEM')
+  .takes([], ['-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----'])
+  .refuses(
+    ' must be a list of at most 20 texts with certificates, not ',
+    'a',
+    null,
+    5,
+    {},
+    Array(21).fill('a'),
+  )
+  .refuses('[0] must be certificates as PEM', [''], ['a'], [5])
+
 // Queues.
 const KEPT = 'must be a whole number from 0 to 9007199254740991, not'
 kind("ms, or { type: 'fixed' or 'exponential', delay, jitter }")

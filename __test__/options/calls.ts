@@ -77,6 +77,13 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
         allow: [],
       }),
     ],
+    'isolation.network.secrets': [
+      within(
+        'isolation.network.secrets.TOKEN',
+        (TOKEN) => sandbox.createSession({ isolation: { network: { allow: [], secrets: { TOKEN } } } }),
+        { value: 'secret-value', hosts: ['api.test'] },
+      ),
+    ],
     'exec and execStream': [
       way('exec', (o) => sandbox.exec(command, o)),
       way('execStream', (o) => sandbox.execStream(command, o)),

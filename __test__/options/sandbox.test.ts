@@ -35,7 +35,8 @@ describe('planSandbox', () => {
 })
 
 describe('isolation in the root directory', () => {
-  const root = { cwd: '/', homes: () => ['/home'], isolation: undefined }
+  const env = { names: [], values: [] }
+  const root = { cwd: '/', homes: () => ['/home'], isolation: undefined, env }
   const session = (rules: unknown, base: Parameters<typeof planSession>[1] = root) =>
     planSession({ isolation: isolation.read(rules, 'isolation') }, base, () => 'id').isolation
   const refusal =
@@ -80,7 +81,8 @@ describe('isolation in the root directory', () => {
 
 describe('planSession', () => {
   const fresh = () => 'fresh'
-  const base = { cwd: '/base', homes: () => ['/home'], isolation: undefined }
+  const env = { names: [], values: [] }
+  const base = { cwd: '/base', homes: () => ['/home'], isolation: undefined, env }
 
   it('makes up an id and leaves the rest to the sandbox', () => {
     expect(planSession({}, base, fresh)).toEqual({ sessionId: 'fresh' })

@@ -14,12 +14,24 @@ const open: NativeIsolation = {
   allow: [],
   deny: [],
   ask: undefined,
+  secrets: [],
+  authorities: [],
   ownProcesses: false,
   bestEffort: false,
   guarding: 'off',
   privateCaches: false,
 }
 const proxy = (...allow: string[]) => ({ network: 'proxy' as const, allow })
+const secret = (more: object = {}) => [
+  {
+    name: 'A',
+    value: 'a',
+    placeholder: 'p',
+    hosts: ['a:1', 'b:1'],
+    places: ['authorization', 'body'],
+    ...more,
+  },
+]
 
 type Pair = [sandbox: Partial<NativeIsolation>, session: Partial<NativeIsolation>]
 
@@ -44,6 +56,10 @@ const accepted: Record<string, Pair> = {
   'a host that the sandbox asks for, as a question': [
     { ...proxy('a:1'), ask: 1 },
     { ...proxy('a:1'), ask: 2 },
+  ],
+  'fewer hosts and places of a secret, or another secret': [
+    { ...proxy('a:1', 'b:1'), secrets: secret() },
+    { ...proxy('a:1'), secrets: [...secret({ hosts: ['a:1'], places: ['body'] }), ...secret({ name: 'B' })] },
   ],
   'best effort as the sandbox has it': [{ bestEffort: true }, { bestEffort: true }],
 }
@@ -76,6 +92,17 @@ const refused: Record<string, [...Pair, rule: string]> = {
   'the domain of a wildcard itself': [proxy('*.a:1'), proxy('a:1'), 'network'],
   'a host that ends alike': [proxy('*.a:1'), proxy('ba:1'), 'network'],
   'a wildcard below a host': [proxy('x.a:1'), proxy('*.x.a:1'), 'network'],
+  'another host of a secret': [
+    { ...proxy('a:1', 'c:1'), secrets: secret() },
+    { ...proxy('a:1'), secrets: secret({ hosts: ['c:1'] }) },
+    'network.secrets',
+  ],
+  'another place of a secret': [
+    { ...proxy('a:1'), secrets: secret() },
+    { ...proxy('a:1'), secrets: secret({ places: ['query:a'] }) },
+    'network.secrets',
+  ],
+  'another authority': [proxy('a:1'), { ...proxy('a:1'), authorities: ['x'] }, 'network.authorities'],
   'the processes of others': [{ ownProcesses: true }, {}, 'processes'],
   'best effort': [{}, { bestEffort: true }, 'bestEffort'],
 }

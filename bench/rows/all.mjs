@@ -14,6 +14,7 @@ import * as jobs from './jobs.mjs'
 import * as kill from './kill.mjs'
 import * as latency from './latency.mjs'
 import * as lines from './lines.mjs'
+import * as messages from './messages.mjs'
 import * as paced from './paced.mjs'
 import * as parallel from './parallel.mjs'
 import * as sessions from './sessions.mjs'
@@ -29,6 +30,7 @@ export const rows = {
   stream,
   'first-byte': firstByte,
   lines,
+  messages,
   start,
   idle,
   exit,

@@ -39,6 +39,7 @@ export function navigation(api) {
       items: [
         ...page('Isolation', 'isolation'),
         ...page('Isolated projects', 'projects'),
+        ...page('Secrets', 'guide/secrets'),
         ...page('Copy-on-write workspace', 'workspace'),
         ...page('Security', 'security'),
       ],

@@ -1,6 +1,7 @@
 /**
  * Hides secrets in what models and people get to see. It is help, not a guarantee: `base64` defeats it.
  */
+import { hiddenChanges, hiddenPairs } from './hidden.js'
 
 const SECRET_NAME = /TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE/i
 /** A shorter value would match too much. */
@@ -48,15 +49,19 @@ export interface Cuts {
 }
 
 export class Redactor {
-  /** The longest first, since one may contain another. */
-  readonly #values: string[]
+  readonly #own: readonly string[]
+  /** The longest first, since one may contain another. With the secrets of sandboxes. */
+  #values: string[] = []
+  /** What programs see in place of the secrets of sandboxes: it may have the form of a token, and is none. */
+  #placeholders = new Set<string>()
+  #changes = -1
   readonly #patterns: RegExp[]
   readonly #hidesKeys: boolean
 
   constructor(redact: readonly (string | RegExp)[]) {
     const values = redact.filter((item) => typeof item === 'string')
     const lines = values.flatMap((value) => value.split('\n').filter((line) => line.length >= SHORTEST_LINE))
-    this.#values = [...new Set([...values, ...lines])].sort((left, right) => right.length - left.length)
+    this.#own = [...values, ...lines]
     this.#hidesKeys = redact.includes(PRIVATE_KEY)
     this.#patterns = redact
       .filter((item) => typeof item !== 'string' && item !== PRIVATE_KEY)
@@ -65,9 +70,11 @@ export class Redactor {
   }
 
   hide(text: string, { start, end }: Cuts = { start: false, end: false }): string {
+    this.#update()
     for (const value of this.#values) text = text.replaceAll(value, REPLACEMENT)
     if (this.#hidesKeys) text = hideKeys(text)
-    for (const pattern of this.#patterns) text = text.replace(pattern, REPLACEMENT)
+    const shown = (found: string) => (this.#placeholders.has(found) ? found : REPLACEMENT)
+    for (const pattern of this.#patterns) text = text.replace(pattern, shown)
     if (start) text = this.#hideStart(text)
     return end ? this.#hideEnd(text) : text
   }
@@ -77,12 +84,24 @@ export class Redactor {
    * several lines. At most 8,192.
    */
   uncertainEnd(text: string): number {
+    this.#update()
     const end = text.slice(-LONGEST_KEY)
     const word = end.length - wordStart(end)
     const key = end.lastIndexOf('-----BEGIN ')
     const isOpen = key >= 0 && !end.includes('-----END ', key)
     const part = this.#longestPart((value, length) => end.endsWith(value.slice(0, length)))
     return Math.max(word, part, isOpen ? end.length - key : 0)
+  }
+
+  /** Sandboxes that were created meanwhile may have secrets. */
+  #update(): void {
+    const changes = hiddenChanges()
+    if (this.#changes === changes) return
+    this.#changes = changes
+    const pairs = hiddenPairs()
+    this.#placeholders = new Set(pairs.map(([, placeholder]) => placeholder))
+    const values = new Set([...this.#own, ...pairs.map(([value]) => value)])
+    this.#values = [...values].sort((left, right) => right.length - left.length)
   }
 
   #hideStart(text: string): string {

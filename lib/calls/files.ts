@@ -235,9 +235,10 @@ export interface Files {
   copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer>
   /**
    * Copies a file or a directory of the sandbox to `hostPath` on this machine, as {@link Files.copyIn} does. Symlinks in an
-   * existing directory at `hostPath` are not followed either. Each file appears when it is complete.
+   * existing directory at `hostPath` are not followed either. Each file appears when it is complete. Missing parents are made.
    *
-   * Rejects with NOT_A_DIRECTORY if a file or symlink on this machine is in the way of a directory.
+   * Rejects with NOT_A_DIRECTORY if a file or symlink on this machine is in the way of a directory, and with IS_A_DIRECTORY if a
+   * directory is in the way of a file.
    */
   copyOut(path: FilePath, hostPath: string | URL, options?: FileTransferOptions): Promise<FileTransfer>
   /** Sets the permission bits of a file or a directory, 0 to 4095 (0o7777). Follows a symlink. */

@@ -5,10 +5,12 @@ import { either, list, mapped, object, oneOf, quoted, text } from '../schema/con
 import { type CheckedNetwork, type GivenRules, PRESETS } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
-import { describe, quote } from '../schema/read.js'
+import { quote } from '../schema/read.js'
 import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
+import { target } from '../schema/targets.js'
 import { callback, flag } from '../schema/values.js'
 import type { Answer, Question } from './questions.js'
+import { authorities, type Secret, secrets } from './secrets.js'
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {
@@ -150,57 +152,16 @@ export interface NetworkRules {
   ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
   /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
   askTimeout?: number
-}
-
-/** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
-const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
-
-/** Resolvers take names like these for addresses. */
-const NUMBER = /(?:^|\.)(?:\d+|0x[^.]*)$/i
-const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
-const MAX_HOST_LENGTH = 253
-
-/** As the engine reads it: an entry that it could not read would allow nothing, and deny nothing. */
-function isTarget(text: string): boolean {
-  const port = TARGET.exec(text)?.[1]
-  const host = text.slice(0, -1 - (port ?? '').length)
-  if (host.length > MAX_HOST_LENGTH) return false
-  const isHost = host.startsWith('[') ? URL.canParse(`http://${host}`) : !NUMBER.test(host) || IPV4.test(host)
-  return isHost && (port === '*' || (Number(port) >= 1 && Number(port) <= 65_535))
-}
-
-const TARGET_RULE = "must be a host and a port like 'example.com:443' or '*.example.com:443'"
-const written = text(isTarget, TARGET_RULE)
-
-const target = mapped(
-  {
-    ...written,
-    read(value, name) {
-      const meant = typeof value === 'string' && !isTarget(value) ? targetMeantBy(value) : undefined
-      if (meant === undefined) return written.read(value, name)
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} ${TARGET_RULE}: write '${meant}', not ${describe(value)}`,
-      )
-    },
-  },
-  (text) => text.toLowerCase(),
-)
-
-/** The usual ports of the schemes of URLs. */
-const PORTS = new Map(Object.entries({ 'http:': 80, 'ws:': 80, 'ftp:': 21, 'ssh:': 22, 'git:': 9418 }))
-const HTTPS = 443
-const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
-
-/** The host and port of a URL, or of a host without a port. Undefined for anything else. */
-function targetMeantBy(text: string): string | undefined {
-  if (text.length > MAX_PATH_LENGTH) return undefined
-  const url = SCHEME.test(text) ? text : `https://${text}`
-  if (!URL.canParse(url)) return undefined
-  const { protocol, hostname, port } = new URL(url)
-  const target = `${hostname}:${port || (PORTS.get(protocol) ?? HTTPS)}`
-  // A URL would read 010.0.0.5, or the number 5, as another address: what the writer meant is unknown.
-  return isTarget(target) && text.toLowerCase().includes(hostname) ? target : undefined
+  /**
+   * Values that programs use but never see, by the name of a variable. The variable has a placeholder of the same form, and
+   * requests to the hosts of the secret get the value in its place. Connections to these hosts are allowed, and decrypted by
+   * nacre. A session can leave secrets out. Default: none.
+   */
+  secrets?: Record<string, Secret>
+  /**
+   * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
+   */
+  authorities?: string[]
 }
 
 const targets = list(target, MAX_ITEMS, {
@@ -217,18 +178,23 @@ export const networkOptions = table<NetworkRules>()({
     default: false,
   },
   askTimeout: { ...count(1, 600_000, 'ms'), default: 60_000 },
+  secrets,
+  authorities,
 })
 
-/** `ask` alone reads as if it were complete. */
+/** Some members alone read as if they were complete. */
+const ALONE = [
+  ['ask', 'to ask for every host, write { allow: [], ask: true }'],
+  ['secrets', 'for the hosts of the secrets alone, write { allow: [], secrets }'],
+] as const
+
 function withHint<In extends object, Out>(rules: Kind<In, Out>): Kind<In, Out> {
   return {
     ...rules,
     read(value, name) {
-      if ((value as NetworkRules | null)?.ask && (value as Partial<NetworkRules>).allow === undefined)
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${name}.allow is required: to ask for every host, write { allow: [], ask: true }`,
-        )
+      const given = value as Partial<NetworkRules> | null
+      const hint = ALONE.find(([member]) => given?.[member] && given.allow === undefined)?.[1]
+      if (hint !== undefined) throw new OptionError('INVALID_OPTION', `${name}.allow is required: ${hint}`)
       return rules.read(value, name)
     },
   }
@@ -289,6 +255,8 @@ export interface IsolationCapabilities {
   processes: 'namespace' | 'landlock' | 'none'
   /** Sentences about missing features and the reasons. */
   notes: string[]
+  /** How programs learn to trust what decrypts connections for secrets: by mounted files and variables, or variables alone. */
+  trust: 'mounted' | 'variables'
 }
 
 export const isolationCapabilities = reply<IsolationCapabilities>({
@@ -296,6 +264,7 @@ export const isolationCapabilities = reply<IsolationCapabilities>({
   network: wordOf('namespace', 'landlock+seccomp', 'seccomp', 'none'),
   processes: wordOf('namespace', 'landlock', 'none'),
   notes: listField(textField),
+  trust: wordOf('mounted', 'variables'),
 })
 
 /**

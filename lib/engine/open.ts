@@ -2,6 +2,7 @@
 import { clientOf } from '../backends/http/client.js'
 import { Sandbox } from '../backends/native/sandbox.js'
 import { refuseAborted } from '../base/abort.js'
+import { OptionError } from '../base/errors.js'
 import { type EngineOptions, type EngineSandbox, openSandboxOptions } from '../calls/engine.js'
 import type { Capabilities, ForwardOptions } from '../calls/index.js'
 import { forwardOptions } from '../calls/ports.js'
@@ -17,6 +18,9 @@ import { Link } from './link.js'
 /** Milliseconds in which a server must begin to respond, as in `connectProgram`. */
 const REQUEST_MS = 30_000
 
+const NO_SECRETS =
+  'isolation.network.secrets must be left out for a container, which would have the values: use them in a Sandbox of this machine'
+
 /** See lib/calls/engine.ts. */
 export async function openSandbox(options: EngineOptions = {}): Promise<EngineSandbox> {
   const values = readWithDefaults(openSandboxOptions, options, 'openSandbox')
@@ -25,6 +29,9 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
   // These are checked, and read again where they are applied.
   const { env, isolation } = options
   if (isHere) return new OwnSandbox({ cwd: values.cwd, env, isolation })
+  const network = values.isolation?.network
+  if (typeof network === 'object' && network.secrets !== undefined)
+    throw new OptionError('INVALID_OPTION', NO_SECRETS)
   const { program, engine, name, image } = await enterContainer(values, isolation)
   const link = new Link(program)
   const backend = new ProgramBackend(program, link, { requestTimeout: REQUEST_MS, logger: undefined })

@@ -30,6 +30,7 @@ import { instrumentOptions } from '../calls/otel.js'
 import { portUrlOptions, sandboxForwardOptions } from '../calls/ports.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
+import { secretOptions } from '../calls/secrets.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
 import { sessionOptions } from '../calls/session.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../calls/waits.js'
@@ -79,6 +80,7 @@ export const calls: readonly Call[] = [
   { name: 'isolation.filesystem', table: filesystemOptions },
   { name: 'isolation.filesystem.mounts', table: mountOptions },
   { name: 'isolation.network', table: networkOptions },
+  { name: 'isolation.network.secrets', table: secretOptions },
   { name: 'exec and execStream', table: execOptions, route: '/v1/exec/stream' },
   { name: 'session.exec and session.execStream', table: sessionExecOptions },
   { name: 'new Session of nacre/container', table: containerSessionOptions, local: true },

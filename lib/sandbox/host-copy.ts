@@ -81,13 +81,16 @@ export async function copyOut(
   if (found.type === 'directory') {
     const entries = await copy.listSandbox(Buffer.from(from), Buffer.from(to))
     const isNew = !fs.existsSync(to)
+    if (!isNew && !isHostDirectory(to)) throw inTheWay('NOT_A_DIRECTORY', to)
     await makeDirectories(to, 0o777)
     await using directory = await HostDirectory.open(Buffer.from(to), Buffer.from(to), 0)
     await copy.receiveAll(entries, directory)
     if (isNew) await directory.chmod(found.mode & 0o777)
     return copy.done
   }
+  if (isHostDirectory(to)) throw inTheWay('IS_A_DIRECTORY', to)
   const parent = Buffer.from(path.dirname(path.resolve(to)))
+  await makeDirectories(String(parent), 0o777)
   await using directory = await HostDirectory.open(parent, parent, 0)
   await copy.receive(from, found, directory, Buffer.from(path.basename(path.resolve(to))))
   return copy.done
@@ -121,7 +124,9 @@ class Copy {
 
   /** Copies the content of a directory of this machine. A new directory gets its mode when it has its content. */
   async sendAll(entries: Entry[], directory: HostDirectory, to: Buffer, mode: number): Promise<void> {
-    const isNew = (await this.#files.stat(to)) === null
+    const found = await this.#files.stat(to)
+    if (found?.type === 'file') throw inTheWay('NOT_A_DIRECTORY', String(to))
+    const isNew = found === null
     if (isNew) await this.#files.mkdir(to)
     this.done.directories++
     for (const { name, content } of entries) {
@@ -294,8 +299,7 @@ class HostDirectory implements AsyncDisposable {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       if ((await this.stat(name)).isDirectory()) return false
-      const shown = String(joined(this.shown, name))
-      throw new SandboxError('NOT_A_DIRECTORY', `'${shown}' exists and is not a directory`, { path: shown })
+      throw inTheWay('NOT_A_DIRECTORY', String(joined(this.shown, name)))
     }
   }
 
@@ -323,6 +327,15 @@ class HostDirectory implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle?.close()
   }
+}
+
+function isHostDirectory(path: string): boolean {
+  return fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+function inTheWay(code: 'IS_A_DIRECTORY' | 'NOT_A_DIRECTORY', path: string): SandboxError {
+  const what = code === 'IS_A_DIRECTORY' ? 'is a directory' : 'exists and is not a directory'
+  return new SandboxError(code, `'${path}' ${what}`, { path })
 }
 
 function badListing(directory: Uint8Array, what: string): SandboxError {

@@ -28,6 +28,18 @@ export interface CheckedNetwork {
   /** A function answers. */
   ask?: boolean | Callback
   askTimeout?: number
+  secrets?: Record<string, CheckedSecret>
+  authorities?: string[]
+}
+
+export type CheckedPlace = 'authorization' | 'body' | { header: string } | { query: string }
+
+/** `hosts` have ports. */
+export interface CheckedSecret {
+  value: string
+  hosts: string[]
+  in?: CheckedPlace[]
+  placeholder?: string
 }
 
 export interface CheckedIsolation {

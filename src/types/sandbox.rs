@@ -84,6 +84,21 @@ pub struct NativeMount {
     pub target: String,
 }
 
+/// A value that programs use but never see.
+#[napi(object)]
+pub struct NativeSecret {
+    /// The name of its variable.
+    pub name: String,
+    /// Printable ASCII.
+    pub value: String,
+    /// What programs see.
+    pub placeholder: String,
+    /// The hosts whose requests may have it, with ports.
+    pub hosts: Vec<String>,
+    /// Where requests may have it: `authorization`, `body`, `header:` or `query:` and a name.
+    pub places: Vec<String>,
+}
+
 /// Rules with absolute paths, without links.
 #[napi(object)]
 pub struct NativeIsolation {
@@ -108,6 +123,10 @@ pub struct NativeIsolation {
     pub ask: Option<u32>,
     /// Names the function that answers, if there is one.
     pub answerer: Option<String>,
+    /// Values that programs use but never see.
+    pub secrets: Vec<NativeSecret>,
+    /// More authorities that are trusted, as PEM.
+    pub authorities: Vec<String>,
     /// Programs see and signal only their session's processes.
     pub own_processes: bool,
     /// Whether to drop rules that cannot be enforced.
@@ -150,6 +169,9 @@ pub struct NativeTiers {
     pub processes: String,
     /// What is missing, and why.
     pub notes: Vec<String>,
+    /// How programs learn to trust what decrypts connections.
+    #[napi(ts_type = "'mounted' | 'variables'")]
+    pub trust: String,
 }
 
 /// The capabilities of this system.

@@ -32,6 +32,8 @@ pub struct Tiers {
     pub network: &'static str,
     /// `namespace`, `landlock` or `none`.
     pub processes: &'static str,
+    /// `mounted` or `variables`: how programs learn to trust what decrypts connections.
+    pub trust: &'static str,
     /// One sentence for each gap.
     pub notes: Vec<String>,
 }
@@ -75,7 +77,9 @@ pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, asking: Option<Aski
     let listener = listener.map_err(|error| Error::cannot("open a port for the session's proxy", &error))?;
     let denials =
         Denials::new(asking).map_err(|error| Error::cannot("open a socket for the session's proxy", &error))?;
-    Ok(Some(Proxied { policy: Policy::new(hosts, denials), listener }))
+    let policy = Policy::new(hosts, denials)
+        .map_err(|error| Error::cannot("make the authority that decrypts the session's connections", &error))?;
+    Ok(Some(Proxied { policy, listener }))
 }
 
 /// The variables by which programs find the proxy, in upper and lower case. If the session has its own loopback
@@ -164,6 +168,7 @@ pub fn tiers(offer: &Offer) -> Tiers {
             (false, true) => "landlock",
             (false, false) => "none",
         },
+        trust: if mounts { "mounted" } else { "variables" },
         notes,
     }
 }
@@ -209,7 +214,7 @@ mod tests {
     fn the_tiers_follow_what_the_machine_offers() {
         let all = tiers(&full());
         assert_eq!((all.filesystem, all.network, all.processes), ("namespace", "namespace", "namespace"));
-        assert_eq!(all.notes.len(), 1);
+        assert_eq!((all.notes.len(), all.trust), (1, "mounted"));
         let without_redirects = tiers(&Offer { redirects: Err("no".into()), ..full() });
         assert_eq!(without_redirects.network, "namespace");
         assert!(without_redirects.notes.iter().any(|note| note.starts_with("isolation.network: programs that ignore")));
@@ -217,6 +222,7 @@ mod tests {
         limit(&mut container, Some("landlock"));
         let some = tiers(&container);
         assert_eq!((some.filesystem, some.network, some.processes), ("landlock", "landlock+seccomp", "landlock"));
+        assert_eq!(some.trust, "variables");
         let mut old = full();
         limit(&mut old, Some("none"));
         let none = tiers(&old);

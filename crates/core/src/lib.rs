@@ -37,6 +37,7 @@ pub mod session;
 mod shell;
 mod supervisor;
 mod sys;
+mod trust;
 pub mod user;
 pub mod variables;
 pub mod workspace;

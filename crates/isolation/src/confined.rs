@@ -8,7 +8,7 @@ use crate::namespaces::{self, Handles};
 use crate::paths::{self, Device, Found};
 use crate::placeholders::Placeholders;
 use crate::remount::{self, Problem};
-use crate::{landlock, privileges, temporary};
+use crate::{certificates, landlock, privileges, temporary};
 use nacre_containment::fork::fork;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
@@ -49,6 +49,7 @@ impl Confined {
     ) -> io::Result<Self> {
         if confinement.namespaces.is_none() {
             temporary::make(&confinement.temporary, owner)?;
+            confinement.certificates.as_ref().map_or(Ok(()), certificates::make)?;
         }
         let caches = confinement.caches.as_ref().map(|place| Held::open(place, owner)).transpose()?;
         let layered = workspace.map(Found::of).transpose()?.map(|found| found.device);
@@ -159,6 +160,7 @@ impl Confined {
         }
         if self.confinement.namespaces.is_none() {
             temporary::remove(&self.confinement.temporary);
+            self.confinement.certificates.iter().for_each(certificates::remove);
         }
     }
 

@@ -135,6 +135,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         own: None,
         caches: None,
         commands: None,
+        certificates: None,
         cwd: places.cwd,
         shell: places.shell,
         proxy_port: None,

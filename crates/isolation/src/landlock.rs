@@ -94,6 +94,9 @@ fn files(
     if let Some(path) = &confinement.commands {
         created = allow(created, path, read)?;
     }
+    if let (Some(certificates), None) = (&confinement.certificates, confinement.namespaces) {
+        created = allow(created, &certificates.place, read)?;
+    }
     if let Some(own) = own {
         created = created.add_rule(PathBeneath::new(own, read))?;
     }

@@ -13,6 +13,7 @@
 
 pub mod broker;
 pub mod caches;
+pub mod certificates;
 mod child;
 pub mod confined;
 mod copies;

@@ -3,11 +3,12 @@
 //! A process that controls a directory can replace part of a path with a link at any time. So sources and targets are
 //! opened once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
+use crate::certificates;
 use crate::copies::Copies;
 use crate::network;
 use crate::paths::{Device, Found, clone_mount, open_path};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
-use nacre_protocol::confinement::{Confinement, PRIVATE_TMP, Workspace};
+use nacre_protocol::confinement::{Certificates, Confinement, PRIVATE_TMP, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::CWD;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount};
@@ -165,7 +166,8 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
     let mut copies = Copies::default();
     for (step, source) in view.steps.iter().zip(&sources.trees) {
         uncover(root, step.place())?;
-        take(step, source.as_ref(), &sources.devices, root, &mut copies)?;
+        let own = PrivateDevices { devices: &sources.devices, certificates: confinement.certificates.as_ref() };
+        take(step, source.as_ref(), &own, root, &mut copies)?;
     }
     for step in view.steps.iter().filter(|step| matches!(step, Step::Frame(_) | Step::Shelf(_))) {
         read_only(CWD, &inside(root, step.place()), 0).map_err(at(step.place(), "protect"))?;
@@ -179,6 +181,9 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         change_root(root)?;
     }
     resolver.iter().try_for_each(name_resolver)?;
+    if confinement.certificates.is_some() {
+        certificates::covers().iter().try_for_each(|(place, file)| cover(place, file))?;
+    }
     copies.finish()
 }
 
@@ -191,6 +196,13 @@ fn name_resolver(file: &OwnedFd) -> io::Result<()> {
     }
 }
 
+/// Covers a file by another one of the view.
+fn cover(place: &Path, file: &Path) -> io::Result<()> {
+    let file = clone_tree(file)?;
+    read_only_tree(&file)?;
+    attach(&file, place).map_err(at(place, "cover"))
+}
+
 /// Detaches the workspace where a mount is about to cover it: nothing could reach it there, to replace it by another one.
 fn uncover(place: &Path, device: Device) -> io::Result<()> {
     let is_there = || open_path(place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.device == device);
@@ -200,10 +212,16 @@ fn uncover(place: &Path, device: Device) -> io::Result<()> {
     Ok(())
 }
 
+/// What the private `/dev` has.
+struct PrivateDevices<'a> {
+    devices: &'a [(&'static str, OwnedFd)],
+    certificates: Option<&'a Certificates>,
+}
+
 fn take(
     step: &Step,
     source: Option<&Source>,
-    devices: &[(&str, OwnedFd)],
+    own: &PrivateDevices<'_>,
     root: &Path,
     copies: &mut Copies,
 ) -> io::Result<()> {
@@ -225,7 +243,7 @@ fn take(
             frame(&inside(path)).map_err(at(path, "mount a private"))
         }
         Step::Keep(path) => source.map_or(Ok(()), |source| bind_into_root(root, path, source)),
-        Step::Devices => make_devices(&inside(Path::new("/dev")), devices).map_err(at(Path::new("/dev"), "make")),
+        Step::Devices => make_devices(root, own).map_err(at(Path::new("/dev"), "make")),
         Step::Processes => {
             let target = inside(Path::new("/proc"));
             make_directory(&target);
@@ -307,10 +325,11 @@ fn make_target(target: &Path, tree: &OwnedFd) {
 }
 
 /// Creates a `/dev` with the devices that every program may use, and its own terminals.
-fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
+fn make_devices(root: &Path, PrivateDevices { devices, certificates }: &PrivateDevices<'_>) -> io::Result<()> {
+    let target = &inside(root, Path::new("/dev"));
     make_directory(target);
     mount(Some("tmpfs"), target, Some("tmpfs"), MsFlags::MS_NOSUID, Some("mode=755"))?;
-    for (name, tree) in devices {
+    for (name, tree) in *devices {
         File::create_new(target.join(name))?;
         attach(tree, &target.join(name))?;
     }
@@ -326,6 +345,9 @@ fn make_devices(target: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     let shared = target.join(SHARED_MEMORY.trim_start_matches("/dev/"));
     make_directory(&shared);
     tmpfs(&shared, "mode=1777")?;
+    if let Some(certificates) = certificates {
+        certificates::write(certificates, &inside(root, &certificates.place))?;
+    }
     read_only(CWD, target, 0)
 }
 

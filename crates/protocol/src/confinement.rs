@@ -1,6 +1,7 @@
 //! The rules for a session or a job, and how they are enforced on this machine: the decision, ready to be applied.
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Which files programs may read and write. Later lists override earlier ones.
@@ -125,6 +126,21 @@ pub struct CachePlace {
     pub link: Option<(PathBuf, PathBuf)>,
 }
 
+/// Files with certificates, which programs can read and cannot change.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Certificates {
+    /// Their directory.
+    pub place: PathBuf,
+    /// Their names and contents.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Certificates").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
 /// The private directory for temporary files in a mount namespace.
 pub const PRIVATE_TMP: &str = "/tmp";
 
@@ -218,6 +234,8 @@ pub struct Confinement {
     pub caches: Option<CachePlace>,
     /// The directory with the host's commands, which programs may read.
     pub commands: Option<PathBuf>,
+    /// The certificates that programs trust, if not the machine's.
+    pub certificates: Option<Certificates>,
     /// Where the session's shell starts. It exists in the view even if `read` does not include it, but is then empty.
     pub cwd: PathBuf,
     /// The shell's program, which must be readable.
@@ -248,6 +266,7 @@ impl Confinement {
             own: None,
             caches: None,
             commands: None,
+            certificates: None,
             cwd,
             shell,
             proxy_port: None,

@@ -52,6 +52,7 @@ import { connect, listPorts, streamOf } from './ports.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { runningCommand } from './running.js'
+import { KnownSecrets } from './secrets.js'
 import { tracedExec } from './traced-exec.js'
 import { NativeWorkspace } from './workspace.js'
 
@@ -60,6 +61,7 @@ interface Beginning {
   history: History
   announced: { names: string[]; values: string[] }
   asks: AskFunctions
+  secrets: KnownSecrets
 }
 
 /** Makes the public object of a backend with these options. */
@@ -77,6 +79,7 @@ export class NativeBackend implements Backend {
   readonly #plan: SandboxPlan
   readonly #holds = new SessionHolds()
   readonly #asks: AskFunctions
+  readonly #secrets: KnownSecrets
   readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
   /** Connections to ports. */
   readonly #connections = new Set<Duplex>()
@@ -94,6 +97,8 @@ export class NativeBackend implements Backend {
     this.#plan = plan
     this.#asks = from?.asks ?? new AskFunctions(logger)
     this.#asks.add(plan.ask)
+    this.#secrets = from?.secrets ?? new KnownSecrets()
+    this.#secrets.add(config.isolation?.secrets)
     this.#engine = new Engine(
       config,
       logger,
@@ -104,7 +109,8 @@ export class NativeBackend implements Backend {
     this.#announced = from?.announced ?? this.#announced
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
-    this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
+    const env = { names: config.envNames, values: config.envValues }
+    this.#base = { cwd: config.cwd, homes, isolation: config.isolation, env }
     this.workspace = new NativeWorkspace(this.#engine, config)
     const ended = (sessionIds: string[]) => {
       this.#holds.keep(this.#engine.sessions(), sessionIds)
@@ -122,12 +128,14 @@ export class NativeBackend implements Backend {
 
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
     this.#holds.require(request.sessionId, request.hold)
-    return exec(this.#engine, planExec(request, this.#defaults), observer, this.#adopt(request))
+    const plan = planExec(this.#secrets.cover(request), this.#defaults)
+    return exec(this.#engine, plan, observer, this.#adopt(request))
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
     const check = () => this.#holds.require(request.sessionId, request.hold)
-    return stream(this.#engine, planStream(request, this.#defaults), observer, this.#adopt(request), check)
+    const plan = planStream(this.#secrets.cover(request), this.#defaults)
+    return stream(this.#engine, plan, observer, this.#adopt(request), check)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -136,12 +144,12 @@ export class NativeBackend implements Backend {
 
   async startProcess(request: ProcessRequest): Promise<LocalProcess> {
     this.#holds.require(request.sessionId, request.hold)
-    return this.#processes.start(request)
+    return this.#processes.start(this.#secrets.cover(request))
   }
 
   async startService(request: ServiceRequest): Promise<ServiceBackend> {
     this.#holds.require(request.process.sessionId, request.process.hold)
-    return this.#processes.startService(request)
+    return this.#processes.startService({ ...request, process: this.#secrets.cover(request.process) })
   }
 
   /** Forgets an ended process and its log. Throws SANDBOX_DESTROYED. */
@@ -174,7 +182,8 @@ export class NativeBackend implements Backend {
     await this.#setEnv(sessionId, vars)
   }
 
-  async #setEnv(sessionId: string, { names, values }: EnvLists): Promise<void> {
+  async #setEnv(sessionId: string, env: EnvLists): Promise<void> {
+    const { names, values } = this.#secrets.coverEnv(env)
     await this.#engine.call((native, id) => native.setEnv(id, sessionId, names, values))
   }
 
@@ -186,6 +195,7 @@ export class NativeBackend implements Backend {
         `the session '${DEFAULT_SESSION}' always exists; choose another id`,
       )
     this.#asks.add(askFunction(values.isolation))
+    this.#secrets.add(session.isolation?.secrets)
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
@@ -240,6 +250,7 @@ export class NativeBackend implements Backend {
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     try {
       await this.#engine.call((native, call) => native.deleteSession(call, id))
+      this.#networks.delete(id)
     } finally {
       // A forward may have begun meanwhile. A caller that ended before the session would change how its command ends.
       this.#endSession(id)
@@ -405,6 +416,7 @@ export class NativeBackend implements Backend {
       history: this.#engine.history.copy(),
       announced: this.#announced,
       asks: this.#asks.copy(),
+      secrets: this.#secrets.copy(),
     }
     const backend = new NativeBackend(plan, show, from)
     return { sandbox: show(backend, plan), engine: backend.#engine }

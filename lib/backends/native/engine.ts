@@ -11,8 +11,8 @@ import { CallTable, isLast, type OnCall } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
-/** Sends one call across the boundary under the given id. Its last event has a `T`. */
-export type Send<T> = (native: NativeSandbox, id: number) => Pending<T>
+/** Sends one call across the boundary under the given id. Its last event has a `T`, which a call that ends at once returns. */
+export type Send<T> = (native: NativeSandbox, id: number) => Pending<T> | NonNullable<T> | null
 
 /** Sends a command, and returns its last event if it has ended at once. */
 type SendToEnd = (native: NativeSandbox, id: number) => NativeEvent | undefined
@@ -81,13 +81,6 @@ export class Engine {
    */
   call<T>(send: Send<T>, ...signals: (AbortSignal | undefined)[]): Promise<T> {
     return settled((listener) => this.begin(send, listener), signals)
-  }
-
-  /** Makes a call that can end at once: `send` returns whether it has. Otherwise resolves like `call`. */
-  async callToEnd(send: (native: NativeSandbox, id: number) => boolean): Promise<void> {
-    const toEnd: SendToEnd = (native, id) =>
-      send(native, id) ? { kind: 'done', id, value: undefined } : undefined
-    await settled<unknown>((listener) => this.run(toEnd, ended(listener)), [])
   }
 
   /** Like `call`, but for an observer, see `watch`. With `isAwaited`, it keeps the event loop alive all the same. */
@@ -228,11 +221,11 @@ export class Engine {
   }
 }
 
-/** A call that does not end at once. */
+/** A call whose only event is the last one. */
 function pending(send: Send<unknown>): SendToEnd {
   return (native, id) => {
-    send(native, id)
-    return undefined
+    const value: unknown = send(native, id) ?? undefined
+    return value === undefined ? undefined : { kind: 'done', id, value }
   }
 }
 

@@ -8,7 +8,7 @@ use crate::sys;
 use memchr::{memchr_iter, memrchr};
 use nacre_containment::lock::Lock;
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, Shutdown, send, shutdown};
+use nix::sys::socket::{MsgFlags, Shutdown, send, setsockopt, shutdown, sockopt};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -21,8 +21,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub const LONGEST_MESSAGE: usize = 16 << 20;
 /// Maximum bytes of messages that wait until the process reads. One message is accepted at any length.
 const MOST_WAITING: usize = 64 << 20;
+/// The wanted buffer of each direction: with the usual one, the program would wait after each few long messages.
+const SOCKET_BYTES: usize = 1 << 20;
 /// Maximum bytes per read.
 const READ_BYTES: usize = 256 * 1024;
+/// How many looks include one that makes the caller wait.
+const LOOKS: u64 = 8;
 /// Maximum bytes read when the process has ended: more than a socket holds.
 const MOST_REST: usize = 4 << 20;
 
@@ -39,6 +43,10 @@ pub fn variables() -> [(String, Option<String>); 2] {
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
+    for socket in [&ours, &theirs] {
+        // The kernel allows less, which it doubles.
+        setsockopt(socket, sockopt::SndBuf, &SOCKET_BYTES)?;
+    }
     Ok((ours.into(), theirs.into()))
 }
 
@@ -134,26 +142,57 @@ impl Messages {
         }
     }
 
-    /// Returns the messages after the first `taken`, which are dropped. Waits for one with `follow`. Cancel-safe: what was
-    /// not taken is returned again.
+    /// Returns the messages after the first `taken`, which are dropped. What was not taken is returned again. With `follow`, the
+    /// caller must wait if there is `None`, and now and then all the same: otherwise a process that never pauses could keep a
+    /// thread that waits for nothing else.
     ///
     /// # Errors
     /// [`Failure::TooLong`] and [`Failure::Cut`], once, after all messages before that.
-    pub async fn receive(&self, taken: u64, follow: bool) -> Result<MessageBatch, Failure> {
+    pub fn look(&self, taken: u64, follow: bool) -> Result<Option<MessageBatch>, Failure> {
+        let socket = self.socket.lock().clone();
+        let mut inbox = self.inbox.lock();
+        inbox.take(taken);
+        inbox.looks += 1;
+        if follow && inbox.looks.is_multiple_of(LOOKS) {
+            return Ok(None);
+        }
+        if let Some(socket) = socket
+            && inbox.returned.is_empty()
+            && inbox.lines == 0
+            && !inbox.is_over
+        {
+            // If it fails, the reader that waits finds out.
+            let _ = inbox.read(socket.get_ref());
+        }
+        let empty = MessageBatch { first: inbox.first, ..MessageBatch::default() };
+        let next = inbox.next();
+        drop(inbox);
+        Ok(self.checked(next)?.or((!follow).then_some(empty)))
+    }
+
+    /// Closes the channel after a message that is too long.
+    fn checked<T>(&self, next: Result<T, Failure>) -> Result<T, Failure> {
+        next.inspect_err(|failure| {
+            if *failure == Failure::TooLong {
+                self.close();
+            }
+        })
+    }
+
+    /// Like `look`, but waits for a message or the end. Cancel-safe.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub async fn receive(&self, taken: u64) -> Result<MessageBatch, Failure> {
         let mut closed = self.closed.subscribe();
         self.inbox.lock().take(taken);
         loop {
             let next = self.inbox.lock().next();
-            if next == Err(Failure::TooLong) {
-                self.close();
-            }
-            if let Some(batch) = next? {
+            if let Some(batch) = self.checked(next)? {
                 return Ok(batch);
             }
             let socket = self.socket.lock().clone();
-            let Some(socket) = socket.filter(|_| follow) else {
-                return Ok(MessageBatch { first: self.inbox.lock().first, ..MessageBatch::default() });
-            };
+            let Some(socket) = socket else { continue };
             tokio::select! {
                 biased;
                 _ = closed.wait_for(|closed| *closed) => {}
@@ -240,6 +279,7 @@ struct Inbox {
     buffer: Vec<u8>,
     /// Where the last line in the buffer ends.
     lines: usize,
+    looks: u64,
     is_over: bool,
     failure: Option<Failure>,
 }
@@ -290,5 +330,108 @@ impl Inbox {
             self.failure = Some(Failure::Cut);
         }
         self.is_over = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    fn open() -> (Messages, UnixStream) {
+        let (ours, theirs) = pair().unwrap();
+        (Messages::open(ours).unwrap(), theirs.into())
+    }
+
+    fn batch(lines: &str, first: u64) -> Result<MessageBatch, Failure> {
+        Ok(MessageBatch { lines: lines.into(), first, is_over: false })
+    }
+
+    fn over(first: u64) -> Result<MessageBatch, Failure> {
+        Ok(MessageBatch { first, is_over: true, ..MessageBatch::default() })
+    }
+
+    #[tokio::test]
+    async fn returns_messages_until_they_are_taken() {
+        let (messages, mut theirs) = open();
+        theirs.write_all(b"1\n2\n3\n4").unwrap();
+        assert_eq!(messages.receive(0).await, batch("1\n2\n3\n", 0));
+        theirs.write_all(b"5\n").unwrap();
+        assert_eq!(messages.receive(0).await, batch("1\n2\n3\n", 0));
+        assert_eq!(messages.receive(2).await, batch("3\n", 2));
+        assert_eq!(messages.receive(1).await, batch("3\n", 2), "a reader never goes back");
+        assert_eq!(messages.receive(3).await, batch("45\n", 3));
+        assert_eq!(messages.look(u64::MAX, false).map(Option::unwrap), batch("", 4));
+        assert_eq!(messages.look(4, true), Ok(None));
+        theirs.write_all(b"6\n").unwrap();
+        assert_eq!(messages.look(4, true).map(Option::unwrap), batch("6\n", 4));
+        drop(theirs);
+        assert_eq!(messages.receive(5).await, over(5));
+        assert_eq!(messages.receive(5).await, over(5));
+    }
+
+    #[tokio::test]
+    async fn a_closed_channel_still_has_what_arrived_before_and_reports_a_cut_message_once() {
+        let (messages, mut theirs) = open();
+        theirs.write_all(b"1\n2").unwrap();
+        let send = messages.send(vec![b'x'; 16 << 20]).unwrap().unwrap();
+        messages.close();
+        assert_eq!(send.await, Err(Failure::Closed));
+        assert!(messages.send(b"late\n".to_vec()).is_err());
+        assert_eq!(messages.receive(0).await, batch("1\n", 0));
+        assert_eq!(messages.receive(1).await, Err(Failure::Cut));
+        assert_eq!(messages.receive(1).await, over(1));
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_waits_sees_the_end() {
+        let (messages, _theirs) = open();
+        let (received, ()) = tokio::join!(messages.receive(0), async { messages.close() });
+        assert_eq!(received, over(0));
+    }
+
+    #[tokio::test]
+    async fn a_message_without_end_closes_the_channel() {
+        let (messages, mut theirs) = open();
+        let writer = std::thread::spawn(move || {
+            theirs.write_all(b"1\n").unwrap();
+            let piece = vec![b'x'; 1 << 20];
+            (0..20).try_for_each(|_| theirs.write_all(&piece)).is_err()
+        });
+        assert_eq!(messages.receive(0).await, batch("1\n", 0));
+        assert_eq!(messages.receive(1).await, Err(Failure::TooLong));
+        // Not joined here: the task that writes closes the socket.
+        assert!(tokio::task::spawn_blocking(move || writer.join().unwrap()).await.unwrap());
+        assert_eq!(messages.receive(1).await, over(1));
+    }
+
+    #[tokio::test]
+    async fn sends_in_order_and_then_the_end() {
+        let (messages, mut theirs) = open();
+        let long = vec![b'x'; 16 << 20];
+        let sent: Vec<_> =
+            [b"1\n".to_vec(), long.clone(), b"2\n".to_vec()].map(|line| messages.send(line).unwrap()).into();
+        assert_eq!(sent.iter().map(Option::is_none).collect::<Vec<_>>(), [true, false, false]);
+        messages.finish();
+        assert!(messages.send(b"3\n".to_vec()).is_err());
+        let reader = std::thread::spawn(move || {
+            let mut read = Vec::new();
+            theirs.read_to_end(&mut read).unwrap();
+            (theirs, read)
+        });
+        for sent in sent.into_iter().flatten() {
+            assert_eq!(sent.await, Ok(()));
+        }
+        let (mut theirs, read) = tokio::task::spawn_blocking(move || reader.join().unwrap()).await.unwrap();
+        assert!(read == [b"1\n".as_slice(), &long, b"2\n"].concat());
+        theirs.write_all(b"\"still\"\n").unwrap();
+        assert_eq!(messages.receive(0).await, batch("\"still\"\n", 0));
+    }
+
+    #[tokio::test]
+    async fn bounds_what_waits_but_not_a_single_message() {
+        let (messages, _theirs) = open();
+        assert!(messages.send(vec![b'x'; MOST_WAITING + 1]).unwrap().is_some());
+        assert_eq!(messages.send(vec![b'x'; 1]).err(), Some(Failure::Full));
     }
 }

@@ -2,11 +2,14 @@
 
 use super::dial::dial;
 use super::hosts::Target;
-use super::{HEAD_TIME, Policy, head};
+use super::{HEAD_TIME, Next, Policy, head};
 use std::io;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+/// The answer to CONNECT.
+const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
 
 /// The request of a client.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,12 +20,12 @@ enum Wish {
     Forward(Target, Vec<u8>),
 }
 
-/// Reads a request and connects to its target; `None` if it was refused.
-pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
+/// Reads a request and connects to its target, unless that is to be decrypted.
+pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next> {
     let head = timeout(HEAD_TIME, head::read(client)).await??;
     let Some(wish) = parse(&head) else {
         head::refuse(client, "400 Bad Request", "this is a proxy: it takes CONNECT and absolute URLs").await?;
-        return Ok(None);
+        return Ok(Next::Refused);
     };
     let (target, request) = match wish {
         Wish::Tunnel(target) => (target, None),
@@ -33,23 +36,32 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
         Err(target) => {
             let reason = format!("isolation.network does not allow {target}");
             head::refuse(client, "403 Forbidden", &reason).await?;
-            return Ok(None);
+            return Ok(Next::Refused);
         }
     };
+    if let Some(egress) = policy.egress_for(&target) {
+        if request.is_some() {
+            let reason = format!("a secret is for {target}, so programs reach it by https: alone");
+            head::refuse(client, "403 Forbidden", &reason).await?;
+            return Ok(Next::Refused);
+        }
+        client.write_all(ESTABLISHED).await?;
+        return Ok(Next::Decrypt(target, egress));
+    }
     let mut server = match dial(&target, policy).await {
         Ok(server) => server,
         Err(error) => {
             let forbidden = error.kind() == io::ErrorKind::PermissionDenied;
             let status = if forbidden { "403 Forbidden" } else { "502 Bad Gateway" };
             head::refuse(client, status, &format!("cannot connect to {target}: {error}")).await?;
-            return Ok(None);
+            return Ok(Next::Refused);
         }
     };
     match request {
-        None => client.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await?,
+        None => client.write_all(ESTABLISHED).await?,
         Some(request) => server.write_all(&request).await?,
     }
-    Ok(Some(server))
+    Ok(Next::Copy(server))
 }
 
 fn parse(head: &[u8]) -> Option<Wish> {

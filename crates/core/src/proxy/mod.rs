@@ -22,6 +22,7 @@ use crate::questions::{Ask, Asking};
 use crate::sys;
 use hosts::HostList;
 use nacre_containment::lock::Lock;
+use nacre_egress::{Egress, Origin, Plan};
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
@@ -116,6 +117,8 @@ pub struct Hosts {
     pub deny: Vec<String>,
     /// How it asks for any other; `None`: it refuses them.
     pub ask: Option<Ask>,
+    /// The secrets of requests to allowed hosts, and what these are trusted by.
+    pub plan: Plan,
 }
 
 /// The destinations that a proxy allows. Cheap to clone.
@@ -127,6 +130,18 @@ pub struct Policy {
     names: Names,
     /// Turns to look up a name.
     lookups: Arc<Semaphore>,
+    /// Decrypts the connections to hosts with a secret, if there are any.
+    egress: Option<Arc<Egress>>,
+}
+
+/// What becomes of a client.
+enum Next {
+    /// It was refused.
+    Refused,
+    /// Bytes pass between it and a server.
+    Copy(TcpStream),
+    /// It expects TLS of this host.
+    Decrypt(Target, Arc<Egress>),
 }
 
 /// What the lists say about a target.
@@ -139,7 +154,10 @@ enum Ruling {
 
 impl Policy {
     /// The policy of a session, whose answers about other hosts `denials` has.
-    pub fn new(hosts: &Hosts, denials: Denials) -> Self {
+    ///
+    /// # Errors
+    /// Those of [`Egress::new`].
+    pub fn new(hosts: &Hosts, denials: Denials) -> io::Result<Self> {
         let allow = HostList::new(&hosts.allow);
         let names = Names::default();
         // However many others programs ask for.
@@ -147,7 +165,20 @@ impl Policy {
             names.keep(name);
         }
         let deny = HostList::new(&hosts.deny).into();
-        Self { allow: allow.into(), deny, denials, names, lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
+        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
+        let decrypts = !hosts.plan.secrets.is_empty();
+        let egress = decrypts.then(|| Egress::new(hosts.plan.clone()).map(Arc::new)).transpose()?;
+        Ok(Self { allow: allow.into(), deny, denials, names, lookups, egress })
+    }
+
+    /// The certificate of the authority by which connections are decrypted, as PEM.
+    pub fn authority(&self) -> Option<&str> {
+        self.egress.as_deref().map(Egress::authority)
+    }
+
+    /// What decrypts connections to a target.
+    fn egress_for(&self, target: &Target) -> Option<Arc<Egress>> {
+        self.egress.clone().filter(|egress| egress.covers(&target.host, target.port))
     }
 
     /// The connections that were refused.
@@ -285,13 +316,17 @@ async fn accept(listener: OwnedFd, policy: Policy) {
 async fn serve(mut client: TcpStream, policy: &Policy) -> io::Result<()> {
     let mut first = [0; 1];
     timeout(HEAD_TIME, client.peek(&mut first)).await??;
-    let server = match first[0] {
+    let next = match first[0] {
         socks::VERSION => socks::accept(&mut client, policy).await?,
         MARK => redirect::accept(&mut client, policy).await?,
         _ => http::accept(&mut client, policy).await?,
     };
-    if let Some(mut server) = server {
-        tokio::io::copy_bidirectional(&mut client, &mut server).await?;
+    match next {
+        Next::Refused => Ok(()),
+        Next::Copy(mut server) => tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop),
+        Next::Decrypt(target, egress) => {
+            let origin = Origin { host: target.host.clone(), port: target.port };
+            egress.serve(client, origin, dial::dial(&target, policy)).await
+        }
     }
-    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::dial::dial;
 use super::hosts::Target;
-use super::{HEAD_TIME, Policy, Ruling};
+use super::{HEAD_TIME, Next, Policy, Ruling};
 use nacre_protocol::redirect::{BYTES, Redirect};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 /// The answer when the proxy connects, or has connected.
 const CONNECTED: i32 = 0;
 
-/// Reads a redirect and connects to its target; `None` if it was refused.
-pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
+/// Reads a redirect and connects to its target, unless that is to be decrypted.
+pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next> {
     let mut bytes = [0; BYTES];
     timeout(HEAD_TIME, client.read_exact(&mut bytes)).await??;
-    let Some(Redirect { destination, waits }) = Redirect::decode(bytes) else { return Ok(None) };
+    let Some(Redirect { destination, waits }) = Redirect::decode(bytes) else { return Ok(Next::Refused) };
     let ruling = policy.rule(Target { host: destination.ip().to_string(), port: destination.port() });
     // A program that does not wait must not be held up, neither by a server nor by a question.
     let is_answered = !waits && !matches!(ruling, Ruling::Denied(_));
@@ -24,19 +24,22 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
         answer(client, CONNECTED).await?;
     }
     let connected = match policy.settle(client, ruling).await {
-        Ok(target) => dial(&target, policy).await,
+        Ok(target) => match policy.egress_for(&target) {
+            Some(egress) => Ok(Next::Decrypt(target, egress)),
+            None => dial(&target, policy).await.map(Next::Copy),
+        },
         Err(_) => Err(io::ErrorKind::PermissionDenied.into()),
     };
     match connected {
-        Ok(server) => {
+        Ok(next) => {
             if !is_answered {
                 answer(client, CONNECTED).await?;
             }
-            Ok(Some(server))
+            Ok(next)
         }
         // Not as if the server had closed the connection.
-        Err(_) if is_answered => client.set_zero_linger().map(|()| None),
-        Err(error) => answer(client, errno_of(&error)).await.map(|()| None),
+        Err(_) if is_answered => client.set_zero_linger().map(|()| Next::Refused),
+        Err(error) => answer(client, errno_of(&error)).await.map(|()| Next::Refused),
     }
 }
 

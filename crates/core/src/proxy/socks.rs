@@ -2,7 +2,7 @@
 
 use super::dial::dial;
 use super::hosts::Target;
-use super::{HEAD_TIME, Policy};
+use super::{HEAD_TIME, Next, Policy};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,21 +25,25 @@ enum SocksAnswer {
     UnknownCommand = 7,
 }
 
-/// Reads a request and connects to its target; `None` if it was refused.
-pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
-    let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(None) };
+/// Reads a request and connects to its target, unless that is to be decrypted.
+pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next> {
+    let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(Next::Refused) };
     let Ok(target) = policy.admit(client, target).await else {
-        return answer(client, SocksAnswer::NotAllowed).await.map(|()| None);
+        return answer(client, SocksAnswer::NotAllowed).await.map(|()| Next::Refused);
     };
+    if let Some(egress) = policy.egress_for(&target) {
+        answer(client, SocksAnswer::Succeeded).await?;
+        return Ok(Next::Decrypt(target, egress));
+    }
     match dial(&target, policy).await {
         Ok(server) => {
             answer(client, SocksAnswer::Succeeded).await?;
-            Ok(Some(server))
+            Ok(Next::Copy(server))
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            answer(client, SocksAnswer::NotAllowed).await.map(|()| None)
+            answer(client, SocksAnswer::NotAllowed).await.map(|()| Next::Refused)
         }
-        Err(_) => answer(client, SocksAnswer::Unreachable).await.map(|()| None),
+        Err(_) => answer(client, SocksAnswer::Unreachable).await.map(|()| Next::Refused),
     }
 }
 

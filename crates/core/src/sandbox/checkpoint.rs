@@ -5,6 +5,7 @@
 //! another one with the saved state in its place: nothing of the old ones is left. The new ones are held until the files
 //! have changed.
 
+use super::secrets::comparable;
 use super::{NewSession, OpenSession, Pause, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
@@ -110,7 +111,8 @@ impl Sandbox {
         let sessions = self.save(pause).await?;
         let hold_mount = hold_mount(&sessions);
         let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
-        let isolation = self.inner.config.isolation.clone();
+        let isolation = self.inner.config.isolation.as_ref();
+        let isolation = isolation.map(|isolation| self.inner.secrets.current(isolation, self.plan()).into_owned());
         let text =
             message::encode(&KeptCheckpoint { version: VERSION.into(), isolation, sessions }).map_err(|error| {
                 Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
@@ -156,7 +158,7 @@ impl Sandbox {
     }
 
     async fn roll_back_alone(&self, workspace: Arc<Workspace>, number: Option<u64>) -> Result<Rollback, Error> {
-        let (point, kept) = {
+        let (point, KeptCheckpoint { isolation, sessions: mut kept, .. }) = {
             let (workspace, isolation) = (Arc::clone(&workspace), self.inner.config.isolation.clone());
             let prepare = move || {
                 let (point, text) = workspace.prepare(number)?;
@@ -164,6 +166,9 @@ impl Sandbox {
             };
             blocking(prepare).await?
         };
+        let plan = isolation.map(|isolation| isolation.hosts.plan).unwrap_or_default();
+        let mut new: Vec<&mut NewSession> = kept.iter_mut().map(|session| &mut session.new).collect();
+        self.inner.secrets.adopt(&plan, self.plan(), &mut new)?;
         let Replaced { pause, rollback, old } = self.replace_sessions(point, kept)?;
         let closing: Vec<_> = old.into_iter().map(|(filed, handle)| (filed, handle.roll_back())).collect();
         for (filed, closed) in closing {
@@ -241,14 +246,14 @@ impl Sandbox {
 }
 
 /// Reads the text of a checkpoint for a sandbox with this isolation.
-fn read(text: &[u8], isolation: Option<&Isolation>) -> Result<Vec<KeptSession>, Error> {
+fn read(text: &[u8], isolation: Option<&Isolation>) -> Result<KeptCheckpoint, Error> {
     let Some(kept) = message::decode::<KeptCheckpoint>(text).ok().filter(|kept| kept.version == VERSION) else {
         let message = "the checkpoint cannot be read: another version of nacre has made it, or its file is damaged";
         return Err(Error::new(Code::WorkspaceLost, message));
     };
     let own = kept.sessions.iter().find(|session| session.new.isolation.is_some());
-    match own.filter(|_| kept.isolation.as_ref() != isolation) {
-        None => Ok(kept.sessions),
+    match own.filter(|_| comparable(kept.isolation.as_ref()) != comparable(isolation)) {
+        None => Ok(kept),
         // It may be weaker than the present one of the sandbox.
         Some(session) => {
             let message = format!(

@@ -78,6 +78,7 @@ impl Sandbox {
             drop(pause);
         }
         let fork = Arc::new(fork?);
+        forks.iter().for_each(|sandbox| sandbox.inner.secrets.begin_with(&self.inner.secrets));
         let opened = open(forks, &fork, sessions).await;
         blocking(move || {
             fork.end();

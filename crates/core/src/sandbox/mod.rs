@@ -7,6 +7,7 @@ mod files;
 mod fork;
 mod pause;
 mod ports;
+mod secrets;
 mod steps;
 mod surroundings;
 mod workspace;
@@ -27,8 +28,10 @@ use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
 use nacre_containment::lock::Lock;
 use nacre_containment::session_mark::Marks;
+use nacre_egress::Plan;
 use nacre_protocol::standing::ResourceLimits;
 use nacre_protocol::workspace::Offer;
+use secrets::Secrets;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -80,6 +83,7 @@ struct Inner {
     processes: Registry,
     feed: Arc<Feed>,
     questions: Arc<Questions>,
+    secrets: Secrets,
     /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
 }
@@ -144,6 +148,7 @@ impl Sandbox {
                 steps: Steps::default(),
                 processes: Registry::default(),
                 questions: Arc::new(questions(Arc::clone(&feed), config.on_question.clone())),
+                secrets: Secrets::default(),
                 feed,
                 files: Arc::default(),
                 config,
@@ -495,6 +500,8 @@ impl Sandbox {
         let mut env = variables::changed(&self.env(user.as_ref()), new.env);
         let commands = config.commands.as_ref().map(|commands| commands.give(&mut env, &config.supervisor));
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
+        let isolation = isolation.map(|isolation| self.inner.secrets.current(isolation, self.plan()));
+        let isolation = isolation.as_deref();
         // A link to the shell may be where a private directory covers it, like /tmp.
         let shell = if isolation.is_some() { nacre_isolation::real(&shell) } else { shell };
         let is_decided = isolation.is_some() || self.inner.workspace.is_some();
@@ -524,6 +531,12 @@ impl Sandbox {
             marks,
         };
         Handle::spawn(session).map_err(|error| cannot_start(&error))
+    }
+
+    /// The secrets of this sandbox.
+    fn plan(&self) -> &Plan {
+        static NONE: Plan = Plan { secrets: Vec::new(), authorities: Vec::new() };
+        self.inner.config.isolation.as_ref().map_or(&NONE, |isolation| &isolation.hosts.plan)
     }
 
     /// The marks of this sandbox's processes. The first session also looks for what ended programs have left behind.

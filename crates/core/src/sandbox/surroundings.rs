@@ -11,9 +11,11 @@ use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::questions::Asking;
 use crate::session::{Opened, SessionIsolation};
+use crate::trust;
 use crate::user::User;
 use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
+use nacre_egress::Plan;
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::newcomers;
@@ -107,11 +109,21 @@ impl Deciding {
 
     fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<SessionIsolation, Error> {
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
-            .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
+            .map_err(|error| unsupported(error.rule, &error.reason))?;
         let proxied = isolation::proxied(&mut confinement, &isolation.hosts, self.asking.clone())?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
             variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
+        }
+        let plan = &isolation.hosts.plan;
+        if *plan != Plan::default() {
+            let Some(proxied) = &proxied else {
+                let reason = "nothing leads the connections of programs through the proxy";
+                return Err(unsupported("isolation.network.secrets", reason));
+            };
+            let own = proxied.policy.authority().into_iter().chain(plan.authorities.iter().map(String::as_str));
+            variables.extend(trust::give(&own.collect::<Vec<_>>().join("\n"), &mut confinement, &self.caches.env));
+            variables.extend(plan.secrets.iter().map(|one| (one.name.clone(), one.placeholder.clone().into())));
         }
         variables.extend(self.caches.give(&isolation.rules, &mut confinement));
         Ok(SessionIsolation { confinement, proxied, variables, mount: None })
@@ -184,6 +196,11 @@ impl Deciding {
             .filter(|path| !cwd.starts_with(path))
             .collect()
     }
+}
+
+fn unsupported(rule: &'static str, reason: &str) -> Error {
+    let unsupported = decide::Unsupported { rule, reason: reason.into() };
+    Error::new(Code::IsolationUnsupported, unsupported.to_string())
 }
 
 /// How long a project may take to respond.
@@ -322,17 +339,17 @@ impl Sandbox {
         shell: &Path,
         env: &mut Vec<(OsString, OsString)>,
     ) -> Result<Confinement, Error> {
-        let unsupported = |error: decide::Unsupported| Error::new(Code::IsolationUnsupported, error.to_string());
         if isolation.rules.network == Network::Proxy {
             let reason = "a durable job outlives this process, whose proxy is the only way to the allowed hosts";
-            return Err(unsupported(decide::Unsupported { rule: "isolation.network", reason: reason.into() }));
+            return Err(unsupported("isolation.network", reason));
         }
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
         let cwd = cwd.unwrap_or(&self.inner.config.cwd);
         let deciding = self.deciding(Some(isolation), None, cwd, shell, &unique, self.caches(env, Vec::new()));
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
-        let mut confinement = decide::decide(&isolation.rules, &offer, deciding.places()?).map_err(unsupported)?;
+        let mut confinement = decide::decide(&isolation.rules, &offer, deciding.places()?)
+            .map_err(|error| unsupported(error.rule, &error.reason))?;
         set_variable(env, "TMPDIR", confinement.temporary.clone().into());
         for (name, value) in deciding.caches.give(&isolation.rules, &mut confinement) {
             set_variable(env, &name, value);

@@ -7,11 +7,17 @@
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import { below } from '../../../base/working-directory.js'
-import type { NativeIsolation } from '../../../boundary/index.js'
-import { type CheckedIsolation, completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
+import type { NativeIsolation, NativeSecret } from '../../../boundary/index.js'
+import {
+  type CheckedIsolation,
+  type CheckedNetwork,
+  completeRules,
+  type GivenRules,
+} from '../../../schema/isolation-rules.js'
 import { quote } from '../../../schema/read.js'
 import { nameOf } from '../ask-functions.js'
 import { planMounts } from './mounts.js'
+import { planAuthorities, planSecrets } from './secrets.js'
 import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
@@ -36,12 +42,16 @@ export function ofPreset(given: GivenRules): OfPreset {
   return { guarding: guardingOf(given), privateCaches: given.preset !== undefined }
 }
 
-/** Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. */
+/**
+ * Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. `known`:
+ * the secrets of the sandbox, for a session.
+ */
 export function planIsolation(
   rules: CheckedIsolation,
   cwd: string,
   homes: string[],
   preset: OfPreset = { guarding: 'off', privateCaches: false },
+  known: readonly NativeSecret[] = [],
 ): NativeIsolation {
   const from = (home: string) => (file: string) => {
     const expanded = file.replace(/^~(?=\/|$)/, () => home)
@@ -50,12 +60,9 @@ export function planIsolation(
   const absolute = from(homes[0] ?? '/')
   const { read, write, hide, protect, mounts } = rules.filesystem
   const network = typeof rules.network === 'string' ? rules.network : 'proxy'
-  const {
-    allow = [],
-    deny = [],
-    ask = false,
-    askTimeout = 60_000,
-  } = typeof rules.network === 'string' ? {} : rules.network
+  const given: Partial<CheckedNetwork> = typeof rules.network === 'string' ? {} : rules.network
+  const { allow = [], deny = [], ask = false, askTimeout = 60_000 } = given
+  const secrets = planSecrets(given.secrets, known)
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
   )
@@ -70,10 +77,12 @@ export function planIsolation(
       ),
     mounts: planMounts(mounts, writable),
     network: NETWORKS[network],
-    allow,
+    allow: [...new Set([...allow, ...secrets.flatMap(({ hosts }) => hosts)])],
     deny,
     ask: ask === false ? undefined : askTimeout,
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
+    secrets,
+    authorities: planAuthorities(given.authorities),
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
     ...preset,

@@ -8,10 +8,12 @@ import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boun
 import type { HostCommand, Logger } from '../../../calls/index.js'
 import { sandboxOptions } from '../../../calls/sandbox.js'
 import type { sessionOptions } from '../../../calls/session.js'
+import type { EnvLists } from '../../../schema/env.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import type { Callback, OptionValues } from '../../../schema/kind.js'
 import { quote, readOptions, withDefaults } from '../../../schema/read.js'
 import { askFunction } from '../ask-functions.js'
+import { covered, placeholdersOf } from '../secrets.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
@@ -58,12 +60,14 @@ export function planSandbox(options: unknown): SandboxPlan {
     )
   const places = () =>
     homes(env.values[env.names.indexOf('HOME')], values.env?.names.includes('HOME') === true, values.user)
+  const isolation = values.isolation && planOuterIsolation(values.isolation, cwd, places())
   const stateDir = values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir)
   return {
     config: {
       cwd,
       envNames: env.names,
-      envValues: env.values,
+      envValues:
+        isolation === undefined ? env.values : covered(env.values, placeholdersOf(isolation.secrets)),
       shell: values.shell,
       surviveExit: values.surviveExit,
       stateDir,
@@ -71,7 +75,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
-      isolation: values.isolation && planOuterIsolation(values.isolation, cwd, places()),
+      isolation,
       workspace: values.workspace && planWorkspace(values.workspace, { cwd, stateDir }),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
@@ -102,6 +106,8 @@ export interface SessionBase {
   cwd: string
   homes: () => string[]
   isolation: NativeIsolation | undefined
+  /** The sandbox's environment at the start. */
+  env: { names: readonly string[]; values: readonly string[] }
 }
 
 /** Translates a session's options for the boundary. Paths in its rules are relative to the sandbox's directory. */
@@ -110,13 +116,40 @@ export function planSession(
   base: SessionBase,
   freshId: () => string,
 ): NativeSession {
+  const isolation = values.isolation && planSessionIsolation(values.isolation, base)
+  const env = withSecrets(values.env, isolation, base)
   return {
     sessionId: values.id ?? freshId(),
-    isolation: values.isolation && planSessionIsolation(values.isolation, base),
+    isolation,
     cwd: values.cwd === undefined ? undefined : resolveFrom(base.cwd, values.cwd),
-    envNames: values.env?.names,
-    envValues: values.env?.values,
+    envNames: env?.names,
+    envValues: env?.values,
     surviveExit: values.surviveExit,
+  }
+}
+
+/**
+ * The variables of a session that has other secrets than its sandbox: those that it leaves out are unset, and the values of
+ * those that it adds are replaced in what it inherits.
+ */
+function withSecrets(
+  given: EnvLists | undefined,
+  isolation: NativeIsolation | undefined,
+  base: SessionBase,
+): EnvLists | undefined {
+  const inherited = base.isolation?.secrets ?? []
+  const own = isolation?.secrets ?? inherited
+  if (inherited.length + own.length === 0) return given
+  const placeholders = placeholdersOf([...own, ...inherited])
+  const { names, values } = base.env
+  const changed = covered([...values], placeholders).flatMap((value, index): [string, string | null][] =>
+    value === values[index] ? [] : [[names[index] ?? '', value]],
+  )
+  const lost = inherited.filter(({ name }) => own.every((secret) => secret.name !== name))
+  const added = [...changed, ...lost.map(({ name }): [string, null] => [name, null])]
+  return {
+    names: [...added.map(([name]) => name), ...(given?.names ?? [])],
+    values: [...added.map(([, value]) => value), ...covered(given?.values ?? [], placeholders)],
   }
 }
 
@@ -127,6 +160,6 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   const given = { ...all, filesystem: { ...all.filesystem, mounts: [] } }
   if (isolation === undefined) return planOuterIsolation(given, cwd, homes())
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
-  const planned = planIsolation(rules, cwd, homes(), ofPreset(given))
+  const planned = planIsolation(rules, cwd, homes(), ofPreset(given), isolation.secrets)
   return { ...stricter(inherit(given, planned, isolation), isolation), mounts }
 }

@@ -1,6 +1,6 @@
 /** The rules of a session, compared with its sandbox's: missing ones are inherited, looser ones refused. */
 import { OptionError } from '../../../base/errors.js'
-import type { NativeIsolation } from '../../../boundary/index.js'
+import type { NativeIsolation, NativeSecret } from '../../../boundary/index.js'
 import type { GivenRules } from '../../../schema/isolation-rules.js'
 import { isWithin } from './within.js'
 
@@ -28,6 +28,8 @@ export function inherit(
       deny: sandbox.deny,
       ask: sandbox.ask,
       answerer: sandbox.answerer,
+      secrets: sandbox.secrets,
+      authorities: sandbox.authorities,
     }),
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
     hide: closed(filesystem.hide, planned.hide, sandbox.hide),
@@ -61,6 +63,7 @@ export function stricter(session: NativeIsolation, sandbox: NativeIsolation): Na
     hide: both(session.hide, sandbox.hide),
     protect: both(session.protect, sandbox.protect),
     deny: both(session.deny, sandbox.deny),
+    authorities: session.network === 'proxy' ? both(session.authorities, sandbox.authorities) : [],
   }
 }
 
@@ -97,6 +100,12 @@ const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
     ({ protect, hide, write }, sandbox) => opens(sandbox.protect, [...protect, ...hide], write),
   ],
   ['network', (session, sandbox) => isNetworkLooser(session, sandbox)],
+  ['network.secrets', ({ secrets }, sandbox) => secrets.some((one) => goesFurther(one, sandbox.secrets))],
+  [
+    'network.authorities',
+    ({ authorities }, { network, authorities: known }) =>
+      network === 'proxy' && authorities.some((pem) => !known.includes(pem)),
+  ],
   ['processes', ({ ownProcesses }, sandbox) => sandbox.ownProcesses && !ownProcesses],
   ['bestEffort', ({ bestEffort }, sandbox) => bestEffort && !sandbox.bestEffort],
 ]
@@ -110,6 +119,13 @@ function isNetworkLooser({ network, allow, ask }: NativeIsolation, sandbox: Nati
   if (network !== 'proxy') return false
   const asksMore = ask !== undefined && sandbox.ask === undefined
   return asksMore || allow.some((target) => !sandbox.allow.some((known) => allows(known, target)))
+}
+
+/** Whether a secret of the sandbox goes where it does not go there. */
+function goesFurther({ name, value, hosts, places }: NativeSecret, sandbox: NativeSecret[]): boolean {
+  const known = sandbox.find((one) => one.name === name && one.value === value)
+  const isIn = (list: string[]) => (item: string) => list.includes(item)
+  return known !== undefined && !(hosts.every(isIn(known.hosts)) && places.every(isIn(known.places)))
 }
 
 /** Whether one entry of an allow-list covers another. */

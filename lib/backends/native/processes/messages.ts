@@ -103,7 +103,7 @@ function ownCommand(value: unknown): string | undefined {
 /** Resolves when the kernel has taken the message. */
 export async function sendLine(engine: Engine, ref: NativeProcessRef, line: string): Promise<void> {
   try {
-    await engine.callToEnd((native, id) => native.sendMessage(id, ref, `${line}\n`))
+    await engine.call<true>((native, id) => native.sendMessage(id, ref, `${line}\n`))
   } catch (error) {
     if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
     throw engineError('CHANNEL_CLOSED', `process '${ref.processId}' has ended`)

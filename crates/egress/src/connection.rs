@@ -1,0 +1,116 @@
+//! A decrypted connection: TLS to the client, TLS to the host.
+
+use super::exchange::Exchange;
+use super::origin::{LONGEST_HEAD, Linked, WINDOW};
+use super::{Egress, Origin};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use rustls::server::Acceptor;
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::LazyConfigAcceptor;
+
+/// Time limit for the handshake of a client, apart from the time that the host takes.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+const MOST_HEADERS: usize = 100;
+const MOST_STREAMS: u32 = 100;
+
+/// What can be decrypted.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+impl Egress {
+    /// Serves a connection of a client to this host, which [`Egress::covers`]. `dial` connects to it.
+    ///
+    /// # Errors
+    /// The client does not speak TLS, names another host, or closes the connection.
+    pub async fn serve(
+        self: Arc<Self>,
+        client: TcpStream,
+        origin: Origin,
+        dial: impl Future<Output = io::Result<TcpStream>>,
+    ) -> io::Result<()> {
+        client.set_nodelay(true)?;
+        let start = timeout(HANDSHAKE, LazyConfigAcceptor::new(Acceptor::default(), client)).await??;
+        let hello = start.client_hello();
+        // Without a name, the host would have to guess, and another name would reach another host behind the same address.
+        if !hello.server_name().is_some_and(|name| name.eq_ignore_ascii_case(&origin.host)) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let mut offered: Vec<Vec<u8>> = Vec::new();
+        // A list can name one protocol thousands of times.
+        for name in hello.alpn().into_iter().flatten().filter(|name| PROTOCOLS.contains(name)) {
+            if !offered.iter().any(|known| known == name) {
+                offered.push(name.to_vec());
+            }
+        }
+        // The connection to the host ends with this future.
+        let Linked { link, protocol, end, task: _task } =
+            Arc::clone(&self.origins).connect(&origin.host, offered, dial).await;
+        let config = self.authority.config(&origin.host, &protocol)?;
+        let client = timeout(HANDSHAKE, start.into_stream(config)).await??;
+        let exchange = Arc::new(Exchange::new(self.treatment(&origin), origin, link));
+        let has_ended = async move {
+            let mut end = end;
+            while end.changed().await.is_ok() {}
+        };
+        let served = Arc::clone(&exchange);
+        if protocol == b"h2" {
+            two(client, served, has_ended).await?
+        } else {
+            one(client, served, has_ended).await?
+        }
+        exchange.await_upgrade().await;
+        Ok(())
+    }
+}
+
+async fn one<T>(io: T, exchange: Arc<Exchange>, origin_ended: impl Future<Output = ()>) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let is_broken = exchange.is_broken();
+    let service = service_fn(move |request| Arc::clone(&exchange).handle(request));
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .half_close(true)
+        .preserve_header_case(true)
+        .max_buf_size(LONGEST_HEAD)
+        .max_headers(MOST_HEADERS)
+        .serve_connection(TokioIo::new(io), service)
+        .with_upgrades();
+    let mut serving = pin!(serving);
+    // When the connection to the host ends, this one does, behind the reply: the client knows how to repeat its next request.
+    tokio::select! {
+        result = serving.as_mut() => return result.map_err(io::Error::other),
+        () = origin_ended, if !is_broken => serving.as_mut().graceful_shutdown(),
+    }
+    serving.await.map_err(io::Error::other)
+}
+
+async fn two<T>(io: T, exchange: Arc<Exchange>, origin_ended: impl Future<Output = ()>) -> io::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let is_broken = exchange.is_broken();
+    let service = service_fn(move |request| Arc::clone(&exchange).handle(request));
+    let serving = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_header_list_size(LONGEST_HEAD as u32)
+        .max_concurrent_streams(MOST_STREAMS)
+        .serve_connection(TokioIo::new(io), service);
+    let mut serving = pin!(serving);
+    tokio::select! {
+        result = serving.as_mut() => return result.map_err(io::Error::other),
+        () = origin_ended, if !is_broken => serving.as_mut().graceful_shutdown(),
+    }
+    serving.await.map_err(io::Error::other)
+}

@@ -1,0 +1,239 @@
+//! One request and its reply: checked, filled with secrets, sent, masked.
+
+use super::origin::Link;
+use super::replace::{Inflate, Replace};
+use super::{Origin, Treatment, credentials};
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
+use hyper::header::{
+    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, TE, TRANSFER_ENCODING,
+    UPGRADE,
+};
+use hyper::http::request::Parts;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode, Uri, Version};
+use hyper_util::rt::TokioIo;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::task::JoinSet;
+
+type Body = Either<Replace<Incoming>, Full<Bytes>>;
+
+/// What the requests of a connection have in common.
+pub struct Exchange {
+    treatment: Treatment,
+    origin: Origin,
+    link: Link,
+    /// The connection that has become a WebSocket.
+    upgrades: Mutex<JoinSet<()>>,
+}
+
+/// A reply of nacre's own, instead of the host's.
+struct Refusal(StatusCode, String);
+
+impl Refusal {
+    fn reply(self) -> Response<Body> {
+        let mut reply = Response::new(Either::Right(Full::from(format!("nacre: {}\n", self.1))));
+        *reply.status_mut() = self.0;
+        reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        reply
+    }
+}
+
+impl Exchange {
+    pub fn new(treatment: Treatment, origin: Origin, link: Link) -> Self {
+        Self { treatment, origin, link, upgrades: Mutex::default() }
+    }
+
+    pub fn is_broken(&self) -> bool {
+        matches!(self.link, Link::Broken(_))
+    }
+
+    /// Waits until what the connection has become ends.
+    pub async fn await_upgrade(&self) {
+        let mut upgrades = std::mem::take(&mut *self.upgrades.lock().unwrap_or_else(PoisonError::into_inner));
+        while upgrades.join_next().await.is_some() {}
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// The connection to the host has ended, so that of the client is to end, too.
+    pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
+        if let Err(refusal) = self.check(&request) {
+            return Ok(refusal.reply());
+        }
+        match self.forward(request).await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(refusal)) => Ok(refusal.reply()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Everything that names a host must name the one that the connection is for.
+    fn check(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        let bad = |text: &str| Err(Refusal(StatusCode::BAD_REQUEST, text.to_owned()));
+        let headers = request.headers();
+        let mut hosts = headers.get_all(HOST).iter();
+        let (host, another) = (hosts.next(), hosts.next());
+        if another.is_some() {
+            return bad("a request has one Host");
+        }
+        let named =
+            [request.uri().authority().map(|authority| authority.as_str().as_bytes()), host.map(HeaderValue::as_bytes)];
+        if named.iter().all(Option::is_none) {
+            return bad("a request names its host");
+        }
+        if let Some(other) = named.into_iter().flatten().find(|name| !self.is_own(name)) {
+            let text = format!(
+                "this connection is for {}, not for {}. Open another connection.",
+                self.origin,
+                String::from_utf8_lossy(other)
+            );
+            return Err(Refusal(StatusCode::MISDIRECTED_REQUEST, text));
+        }
+        if request.uri().scheme_str().is_some_and(|scheme| scheme != "https") {
+            return bad("this connection is for https");
+        }
+        if request.method() == Method::CONNECT
+            || request.method() == Method::TRACE
+            || request.method().as_str() == "TRACK"
+        {
+            return bad(&format!("{} is not taken here", request.method()));
+        }
+        if headers.contains_key(CONTENT_LENGTH) && headers.contains_key(TRANSFER_ENCODING) {
+            return bad("a request has Content-Length or Transfer-Encoding");
+        }
+        Ok(())
+    }
+
+    fn is_own(&self, name: &[u8]) -> bool {
+        let port = self.origin.port;
+        let is_same = |own: String| name.eq_ignore_ascii_case(own.as_bytes());
+        is_same(self.origin.to_string()) || port == 443 && is_same(self.origin.host.clone())
+    }
+
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
+        let names_socket = |name: &HeaderValue| name.as_bytes().eq_ignore_ascii_case(b"websocket");
+        let is_socket = self.has_version_one() && request.headers().get(UPGRADE).is_some_and(names_socket);
+        let upgrade = is_socket.then(|| hyper::upgrade::on(&mut request));
+        let (mut parts, body) = request.into_parts();
+        if upgrade.is_none() {
+            // Another protocol, like h2c, would pass unmasked, and its requests unchecked.
+            parts.headers.remove(UPGRADE);
+        }
+        // A host may compress the transfer for it. gRPC needs `trailers`.
+        if parts.headers.get(TE).is_some_and(|value| value != "trailers") {
+            parts.headers.remove(TE);
+        }
+        self.fill(&mut parts);
+        // A compressed body keeps its placeholders.
+        let is_plain = parts.headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");
+        let bodies = if is_plain { Arc::clone(&self.treatment.bodies) } else { Arc::default() };
+        if !bodies.keeps_lengths() {
+            parts.headers.remove(CONTENT_LENGTH);
+        }
+        let request = Request::from_parts(parts, Replace::new(body, bodies, None));
+        let reply = match &self.link {
+            Link::Broken(reason) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, reason.to_string()))),
+            Link::One(sender) => {
+                let mut sender = sender.lock().await;
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+            Link::Two(sender) => {
+                let mut sender = sender.clone();
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+        };
+        match reply {
+            Ok(reply) => Ok(self.pass(reply, upgrade)),
+            // Not sent, or cut off: as if the host had closed the connection to the client.
+            Err(error) => Err(error),
+        }
+    }
+
+    fn has_version_one(&self) -> bool {
+        matches!(self.link, Link::One(_))
+    }
+
+    /// Makes the head of a request that of one to the host.
+    fn fill(&self, parts: &mut Parts) {
+        if !self.treatment.secrets.is_empty() {
+            // What is compressed would have to be decompressed to be masked.
+            parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        credentials::insert(&mut parts.headers, &self.treatment.secrets);
+        let filled = credentials::with_query(&parts.uri, &self.treatment.secrets);
+        if self.has_version_one() {
+            if !parts.headers.contains_key(HOST) {
+                let name = parts.uri.authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok());
+                name.into_iter().for_each(|name| drop(parts.headers.insert(HOST, name)));
+            }
+            parts.version = Version::HTTP_11;
+            let path = filled.or_else(|| parts.uri.path_and_query().map(|path| path.as_str().to_owned()));
+            // It was the path of a request, so it is one.
+            parts.uri = path.and_then(|path| path.parse().ok()).unwrap_or_default();
+        } else if let Some(path) = filled.and_then(|path| path.parse().ok()) {
+            let mut uri = parts.uri.clone().into_parts();
+            uri.path_and_query = Some(path);
+            parts.uri = Uri::from_parts(uri).unwrap_or_default();
+        }
+    }
+
+    /// Makes a reply that the client may see.
+    fn pass(&self, mut reply: Response<Incoming>, upgrade: Option<OnUpgrade>) -> Result<Response<Body>, Refusal> {
+        if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let server = hyper::upgrade::on(&mut reply);
+            self.upgrades.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
+                let Some(client) = upgrade else { return };
+                if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
+                    // A connection that breaks ends both.
+                    let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(server)).await;
+                }
+            });
+        }
+        // It would lead past this connection.
+        reply.headers_mut().remove(ALT_SVC);
+        // A host may write anything there; HTTP/2 has none.
+        reply.extensions_mut().remove::<ReasonPhrase>();
+        let masks = &self.treatment.masks;
+        let inflate = if masks.is_empty() { None } else { inflate(&reply, &self.origin)? };
+        let headers = reply.headers_mut();
+        credentials::mask(headers, masks);
+        if inflate.is_some() {
+            headers.remove(CONTENT_ENCODING);
+        }
+        if inflate.is_some() || !masks.keeps_lengths() {
+            headers.remove(CONTENT_LENGTH);
+        }
+        let masks = Arc::clone(masks);
+        Ok(reply.map(|body| Either::Left(Replace::new(body, masks, inflate))))
+    }
+}
+
+/// How the body of a reply must be decompressed to be masked; `None` if it is plain.
+fn inflate(reply: &Response<Incoming>, origin: &Origin) -> Result<Option<Inflate>, Refusal> {
+    let mut transfers = reply.headers().get_all(TRANSFER_ENCODING).iter();
+    if transfers.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+        let text = format!("the reply of {origin} is transferred in a way that cannot be masked");
+        return Err(Refusal(StatusCode::BAD_GATEWAY, text));
+    }
+    let codings = reply.headers().get_all(CONTENT_ENCODING).iter().map(|coding| coding.to_str().unwrap_or("?"));
+    let codings: Vec<&str> = codings
+        .flat_map(|list| list.split(','))
+        .map(str::trim)
+        .filter(|one| *one != "identity" && !one.is_empty())
+        .collect();
+    let known = match codings.as_slice() {
+        [] => return Ok(None),
+        [one] => Inflate::of(one),
+        _ => None,
+    };
+    known.map(Some).ok_or_else(|| {
+        let text = format!("the reply of {origin} is compressed with {}, which cannot be masked", codings.join(", "));
+        Refusal(StatusCode::BAD_GATEWAY, text)
+    })
+}

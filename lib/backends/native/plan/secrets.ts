@@ -1,0 +1,60 @@
+/** Secrets of the isolation rules, for the boundary. */
+
+import { loadAddon } from '../../../addon/load.js'
+import { crypto } from '../../../base/builtin.js'
+import { OptionError } from '../../../base/errors.js'
+import type { NativeSecret } from '../../../boundary/index.js'
+import type { CheckedPlace, CheckedSecret } from '../../../schema/isolation-rules.js'
+
+const USUAL: CheckedPlace[] = ['authorization']
+
+/** Draws the placeholders that are not given. `known`: those that the same values have already. */
+export function planSecrets(
+  secrets: Record<string, CheckedSecret> = {},
+  known: readonly NativeSecret[] = [],
+): NativeSecret[] {
+  return Object.entries(secrets).map(([name, { value, hosts, in: places = USUAL, placeholder }]) => {
+    const same = known.find((one) => one.name === name && one.value === value)
+    if (known.some((one) => one !== same && one.placeholder === placeholder))
+      throw new OptionError(
+        'INVALID_OPTION',
+        `isolation.network.secrets.${name}.placeholder must be another one: it stands for a secret of the sandbox`,
+      )
+    return {
+      name,
+      value,
+      hosts,
+      places: places.map(placeText),
+      placeholder: placeholder ?? same?.placeholder ?? draw(value),
+    }
+  })
+}
+
+function draw(value: string): string {
+  const { placeholder } = loadAddon().addon
+  let drawn = value
+  while (drawn.includes(value)) drawn = placeholder(value)
+  return drawn
+}
+
+function placeText(place: CheckedPlace): string {
+  if (typeof place === 'string') return place
+  return 'header' in place ? `header:${place.header.toLowerCase()}` : `query:${place.query}`
+}
+
+/** Certificates that can be parsed. Throws OptionError. */
+export function planAuthorities(authorities: string[] = []): string[] {
+  for (const [index, pem] of authorities.entries()) {
+    for (const [certificate] of pem.matchAll(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g)) {
+      try {
+        ;new (crypto().X509Certificate)(certificate)
+      } catch {
+        throw new OptionError(
+          'INVALID_OPTION',
+          `isolation.network.authorities[${index}] must be certificates as PEM: one of them cannot be read`,
+        )
+      }
+    }
+  }
+  return authorities
+}

@@ -1,0 +1,60 @@
+/** The values that the programs of a sandbox use but never see. */
+
+import { type Hidden, hide } from '../../base/hidden.js'
+import type { NativeSecret } from '../../boundary/index.js'
+import type { EnvLists } from '../../schema/env.js'
+
+/** Replaces the values of secrets in the values of variables. */
+export function covered<T extends string | null>(
+  values: T[],
+  placeholders: ReadonlyMap<string, string>,
+): T[] {
+  // A longer one may contain another.
+  const pairs = [...placeholders].sort(([left], [right]) => right.length - left.length)
+  const cover = (text: string) =>
+    pairs.reduce((result, [value, other]) => result.replaceAll(value, () => other), text)
+  return values.map((value) => (typeof value === 'string' ? cover(value) : value) as T)
+}
+
+/** The placeholder of each value; of the first, if there are several. */
+export function placeholdersOf(secrets: readonly NativeSecret[]): Map<string, string> {
+  return new Map(secrets.toReversed().map(({ value, placeholder }) => [value, placeholder]))
+}
+
+export class KnownSecrets implements Hidden {
+  readonly #placeholders: Map<string, string>
+
+  constructor(placeholders: ReadonlyMap<string, string> = new Map()) {
+    this.#placeholders = new Map(placeholders)
+    if (this.#placeholders.size > 0) hide(this, true)
+  }
+
+  get placeholders(): ReadonlyMap<string, string> {
+    return this.#placeholders
+  }
+
+  /** Keeps secrets as long as the sandbox: a rollback may bring their session back. */
+  add(secrets: readonly NativeSecret[] = []): void {
+    const isFirst = this.#placeholders.size === 0
+    for (const [value, placeholder] of placeholdersOf(secrets))
+      if (!this.#placeholders.has(value)) this.#placeholders.set(value, placeholder)
+    if (secrets.length > 0) hide(this, isFirst)
+  }
+
+  /** For a fork, which goes on with the same sessions. */
+  copy(): KnownSecrets {
+    return new KnownSecrets(this.#placeholders)
+  }
+
+  /** The same variables with placeholders in place of values: callers may pass on their own environment. */
+  coverEnv<T extends { values: Array<string | null> }>(env: T): T {
+    return this.#placeholders.size === 0 ? env : { ...env, values: covered(env.values, this.#placeholders) }
+  }
+
+  /** A request with such variables. */
+  cover<T extends { values: { env?: EnvLists } }>(request: T): T {
+    const { env } = request.values
+    if (env === undefined || this.#placeholders.size === 0) return request
+    return { ...request, values: { ...request.values, env: this.coverEnv(env) } }
+  }
+}

@@ -1,0 +1,208 @@
+/** Secrets that programs use but never see. */
+
+import { OptionError } from '../base/errors.js'
+import { list, object, oneOf, text } from '../schema/constructors.js'
+import { VARIABLE_NAME } from '../schema/env.js'
+import type { CheckedPlace, CheckedSecret } from '../schema/isolation-rules.js'
+import { type Kind, table } from '../schema/kind.js'
+import { describe, readEntries } from '../schema/read.js'
+import { origin } from '../schema/targets.js'
+
+/** A value that programs use but never see. */
+export interface Secret {
+  /** The value: 8 to 8192 characters of printable ASCII, without a blank at an end. It is in no reply, event or log. */
+  value: string
+  /** The hosts whose requests may have it, like 'api.github.com' or 'registry.example.com:8443'. Without a port, 443. */
+  hosts: string[]
+  /**
+   * Where requests may have it: the header Authorization as a whole credential or a part of Basic, another header, a parameter
+   * of the query, or anywhere in an uncompressed body. Default: ['authorization'].
+   */
+  in?: ('authorization' | 'body' | { header: string } | { query: string })[]
+  /**
+   * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
+   */
+  placeholder?: string
+}
+
+const LONGEST_VALUE = 8192
+const MAX_SECRETS = 50
+const MAX_HOSTS = 50
+const MAX_PLACES = 16
+const MAX_AUTHORITIES = 20
+const LONGEST_AUTHORITIES = 65_536
+
+const VALUE_RULE = `must be text of 8 to ${LONGEST_VALUE} characters of printable ASCII, without line breaks and blanks at an end`
+const VALUE = /^[\x21-\x7e][\x20-\x7e]{6,8190}[\x21-\x7e]$/
+
+const valueText = text((value) => VALUE.test(value), VALUE_RULE, {
+  bounds: `8 to ${LONGEST_VALUE} characters`,
+  isSecret: true,
+})
+
+const value: Kind<string> = {
+  ...valueText,
+  read(given, name) {
+    if (typeof given !== 'function') return valueText.read(given, name)
+    throw new OptionError('INVALID_OPTION', `${name} must be text: functions are not supported`)
+  },
+}
+
+/** Neither what frames a request, nor what the connection needs. */
+const RESERVED =
+  /^(?:host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|keep-alive|accept-encoding|proxy-.*|sec-websocket-.*)$/i
+
+const headerPlace = object(
+  {
+    header: text(
+      (name) => /^[\w!#$%&'*+.^`|~-]{1,100}$/.test(name) && !RESERVED.test(name),
+      'must be the name of a header that may have a credential',
+    ),
+  },
+  ['header'],
+)
+const queryPlace = object(
+  { query: text((name) => /^[\x21-\x7e]{1,100}$/.test(name), 'must be the name of a parameter in ASCII') },
+  ['query'],
+)
+const word = oneOf(['authorization', 'body'])
+const PLACES = "'authorization', 'body', { header: 'x-api-key' } or { query: 'key' }"
+
+const place: Kind<'authorization' | 'body' | { header: string } | { query: string }, CheckedPlace> = {
+  read(given, name) {
+    if (typeof given === 'string' && (given === 'authorization' || given === 'body')) return given
+    if (typeof given !== 'object' || given === null || Array.isArray(given))
+      throw new OptionError('INVALID_OPTION', `${name} must be ${PLACES}, not ${describe(given)}`)
+    return 'query' in given ? queryPlace.read(given, name) : headerPlace.read(given, name)
+  },
+  json: {
+    schema: {
+      anyOf: [word, headerPlace, queryPlace].map(({ json }) => ({
+        schema: json?.schema ?? { type: 'string' },
+      })),
+    },
+  },
+  bounds: PLACES,
+}
+
+const PLACEHOLDER_RULE = 'must have at least 16 letters and digits, and beside these only - _ and .'
+
+export const secretOptions = table<Secret>()({
+  value,
+  hosts: list(origin, MAX_HOSTS, {
+    rule: `must be a list of at most ${MAX_HOSTS} hosts`,
+    bounds: `1 to ${MAX_HOSTS} like 'api.example.com' or 'api.example.com:8443'`,
+  }),
+  in: list(place, MAX_PLACES, {
+    rule: `must be a list of at most ${MAX_PLACES} places`,
+    bounds: `1 to ${MAX_PLACES} of ${PLACES}`,
+  }),
+  placeholder: text(
+    (given) => /^[\w.-]{16,8192}$/.test(given) && given.replace(/[^A-Za-z0-9]/g, '').length >= 16,
+    PLACEHOLDER_RULE,
+    { bounds: 'at least 16 letters and digits' },
+  ),
+})
+
+const secret = object(secretOptions, ['value', 'hosts'], 'an object')
+
+/** Names that a session needs, or that nacre sets itself. */
+const TAKEN =
+  /^(?:path|home|(?:old)?pwd|shell|shlvl|user|logname|tmpdir|ifs|e?uid|ppid|_|bash.*|(?:https?|all|no)_proxy|node_use_env_proxy|ssl_cert_file|(?:requests|curl|aws)_ca_bundle|git_ssl_cainfo|pip_cert|cargo_http_cainfo|grpc_default_ssl_roots_file_path|bundle_ssl_ca_cert|npm_config_cafile|node_extra_ca_certs|deno_cert|java_tool_options)$/i
+
+/** Checks what secrets have to do with one another. Messages show no value. */
+function checkTogether(secrets: Record<string, CheckedSecret>, name: string): void {
+  const all = Object.entries(secrets)
+  for (const [key, { hosts, placeholder, in: places }] of all) {
+    const of = `${name}.${key}`
+    if (hosts.length === 0)
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${of}.hosts must name at least one host: the secret would go nowhere`,
+      )
+    if (places?.length === 0)
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${of}.in must name at least one place: leave it out for ['authorization']`,
+      )
+    if (placeholder === undefined) continue
+    for (const [other, { value, placeholder: another }] of all) {
+      if (placeholder.includes(value) || value.includes(placeholder))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${of}.placeholder must have nothing of the value of ${other}`,
+        )
+      if (other !== key && another?.includes(placeholder))
+        throw new OptionError('INVALID_OPTION', `${of}.placeholder must not be a part of that of ${other}`)
+    }
+  }
+}
+
+/** Values are often given in the wrong place, so messages show nothing of what was given. */
+function untold<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof OptionError)) throw error
+    const shown = error.message
+      .replace(/no option "(?:[^"\\]|\\.){8,}"(?!; did you mean)/g, 'no such option')
+      .replace(/, not .*$/s, ', not this')
+    throw new OptionError(error.code, shown.replace(/(?:: not |; got |: write ').*$/s, ''))
+  }
+}
+
+/** Secrets by the names of their variables. */
+export const secrets: Kind<Record<string, Secret>, Record<string, CheckedSecret>> = {
+  read(given, name) {
+    const entries = untold(() =>
+      readEntries(given, name, "must be an object like { TOKEN: { value, hosts: ['api.example.com'] } }"),
+    )
+    if (entries.length > MAX_SECRETS)
+      throw new OptionError('INVALID_OPTION', `${name} must have at most ${MAX_SECRETS} secrets`)
+    const checked: Record<string, CheckedSecret> = Object.create(null)
+    for (const [key, one] of entries) {
+      if (one === undefined) continue
+      if (!VARIABLE_NAME.test(key))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${name} has a name that no variable can have: use letters, digits and _`,
+        )
+      if (TAKEN.test(key))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${name} has the name ${key}, which the session needs: choose another one`,
+        )
+      checked[key] = untold(() => secret.read(one, `${name}.${key}`))
+    }
+    checkTogether(checked, name)
+    return checked
+  },
+  json: {
+    schema: {
+      values: {
+        ...secret,
+        json: { schema: { options: secretOptions, required: ['value', 'hosts'], isOpen: false } },
+      },
+    },
+  },
+  bounds: `at most ${MAX_SECRETS} by the names of variables`,
+}
+
+const isCertificates = (pem: string) => {
+  const rest = pem.replace(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g, '')
+  return rest !== pem && !rest.includes('-----')
+}
+
+/** Certificates of authorities. The engine's host also parses them. */
+export const authorities = list(
+  text(
+    (pem) => pem.length <= LONGEST_AUTHORITIES && isCertificates(pem),
+    `must be certificates as PEM, at most ${LONGEST_AUTHORITIES} characters`,
+    { isSecret: true },
+  ),
+  MAX_AUTHORITIES,
+  {
+    rule: `must be a list of at most ${MAX_AUTHORITIES} texts with certificates`,
+    bounds: `at most ${MAX_AUTHORITIES} texts with certificates as PEM`,
+  },
+)
