@@ -330,7 +330,17 @@ export interface ProcessWaiting {
   timed: boolean
 }
 
-/** A question about a connection. It stays open until `expiresAt`, also if the program gives up. See {@link NetworkRules.ask}. */
+/** A request to a host, without its query. */
+export interface RequestLine {
+  /** As it was sent, like 'POST'. */
+  method: string
+  /** Like '/repos/me/x/pulls'; for a denial, at most 1000 characters of it. */
+  path: string
+}
+/**
+ * A question about a connection, or about a request to a host with rules. It stays open until `expiresAt`, also if the program
+ * gives up. See {@link NetworkRules.ask}.
+ */
 export interface Question {
   /** Unique in its sandbox. */
   id: string
@@ -338,12 +348,14 @@ export interface Question {
   sessionId: string
   /** Host and port, like 'example.com:443'. */
   target: string
+  /** The request, if a rule of {@link NetworkRules.requests} asks. */
+  request?: RequestLine | undefined
   askedAt: Date
   /** Until when it can be answered. */
   expiresAt: Date
 }
 /**
- * An answer, for all connections of the session to the target:
+ * An answer, for all connections of the session to the target, or for all requests with this method and path:
  *
  * - 'once': allowed until the command has ended; if the program has given up, for the next command that connects
  * - 'session': allowed as long as the session exists, except after a rollback
@@ -473,6 +485,14 @@ export interface NetworkRules {
    */
   secrets?: Record<string, Secret>
   /**
+   * The requests that programs may send to a host, by its name and, if it is not 443, its port:
+   * `{ 'api.github.com': ['GET,HEAD /repos/me/**', 'ask POST /gists'] }`. A rule has `deny` or `ask` or neither, methods
+   * or `*`, and a path, in which `*` is a part without a slash and `**` any text. The first rule that matches decides; a request
+   * that none matches is refused with 403, which says what is allowed. `ask` needs the option `ask`. Connections to these hosts
+   * are allowed, and decrypted by nacre. A session's rules apply in addition to its sandbox's. Default: none.
+   */
+  requests?: Record<string, string[]>
+  /**
    * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
    */
   authorities?: string[]
@@ -497,13 +517,27 @@ export interface IsolationCapabilities {
   trust: 'mounted' | 'variables'
 }
 /**
- * A connection that the network rules refused (`network`), a key of git's config that the machine's file did not get (`config`), or
- * what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ * Why a decrypted request or connection was refused:
+ *
+ * - 'rule': no rule of {@link NetworkRules.requests} allows the request, or it was asked for and not allowed
+ * - 'host': it names another host than its connection
+ * - 'tls-name': TLS names another host than the connection, or none
+ * - 'not-http': it is not HTTP, or not encrypted to a host with a secret
+ * - 'untrusted': the program does not trust nacre's authority, as it has pinned another
+ */
+export type DenialReason = 'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'
+/**
+ * A connection or request that the network rules refused (`network`), a key of git's config that the machine's file did not get
+ * (`config`), or what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
  */
 export interface Denial {
   /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
   target: string
   rule: 'network' | 'config' | 'protect'
+  /** The request, if it was not the whole connection. */
+  request?: RequestLine | undefined
+  /** Absent where the lists of hosts, or an answer, have refused a connection. */
+  reason?: DenialReason | undefined
 }
 
 /** What the owner of a hold said when it released it. */
@@ -977,20 +1011,21 @@ export interface Process extends ProcessInfo {
   /** Closes standard input. Has no effect if it is already closed. */
   closeInput(): Promise<void>
   /**
-   * Sends a message, any value that JSON has, as `JSON.stringify` writes it: at most 16 MiB. Resolves when the kernel has
-   * taken it, so it waits while the program does not read. Needs `ipc: true`.
+   * Sends a message, any value that JSON has, as `JSON.stringify` writes it: at most 16 MiB and 1000 levels. Resolves when the
+   * kernel has taken it, so it waits while the program does not read. Needs `ipc: true`.
    *
    * Rejects with {@link OptionError} for another value, MESSAGE_TOO_LARGE, CHANNEL_CLOSED if the process has ended or closed
    * its end, or CHANNEL_FULL if more than 64 MiB of earlier messages wait.
    */
   send(message: unknown): Promise<void>
   /**
-   * Iterates over the messages of the process, until it ends or closes its end. Each is delivered once; a new loop continues
-   * where the last one stopped. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
+   * Iterates over the messages of the process, until it ends or closes its end. A new loop continues where the last one stopped.
+   * Loops of one object share the messages, each for one of them; objects of several clients that read at the same time can
+   * all get the same one. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
    * `ipc: true`.
    *
-   * Throws INVALID_MESSAGE for a line that is not JSON, and for the beginning of a message at the end; a new loop continues
-   * after it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
+   * Throws INVALID_MESSAGE for a line that is not JSON or has more than 1000 levels, and for the beginning of a message at the
+   * end; a new loop continues after it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
    */
   messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T>
   /**
@@ -1650,10 +1685,11 @@ export type SandboxEvent = {
           denial: Denial
         }
       | {
-          /** A connection waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
+          /** A connection or request waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
           type: 'asked'
           id: string
           target: string
+          request?: RequestLine | undefined
           expiresAt: Date
         }
       | {
@@ -1661,6 +1697,7 @@ export type SandboxEvent = {
           type: 'answered'
           id: string
           target: string
+          request?: RequestLine | undefined
           /** Null: its time is over, or its session has ended. */
           answer: Answer | null
         }

@@ -2,12 +2,14 @@ import { describe, expect, it } from 'vitest'
 import type { RunEnd } from '../lib/backends/native/engine-run.js'
 import { planExec } from '../lib/backends/native/plan/exec.js'
 import { conclude, stripFinalNewline } from '../lib/backends/native/result.js'
+import { KnownSecrets } from '../lib/backends/native/secrets.js'
 import { OptionError, SandboxError } from '../lib/base/errors.js'
 import type { NativeResult } from '../lib/boundary/index.js'
 import { readExec } from '../lib/requests/exec.js'
 import { rejectionOf } from './helpers/thrown.js'
 
 const defaults = {
+  secrets: new KnownSecrets(),
   timeout: 0,
   maxBuffer: 1024,
   streamMaxBuffer: 512,
@@ -208,7 +210,7 @@ describe('the precedence of errors', () => {
 
   it('keeps the result out of a printed error', async () => {
     const rejection = await rejectionOf(concluded({ exitCode: 1, stdout: 'secret' }, { check: true }))
-    expect(Object.keys(rejection)).toEqual(['code'])
+    expect(Object.keys(rejection)).toEqual(['code', 'kind'])
     const bare = await rejectionOf(concludedWith(planExec(readExec('x', {}, 'exec'), defaults), { error }))
     expect(Object.hasOwn(bare, 'result')).toBe(false)
   })

@@ -1,11 +1,12 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::process;
-use crate::types::{NativeBlocker, NativeEvent, NativeQuestion, NativeResult};
+use crate::types::{NativeBlocker, NativeDenial, NativeEvent, NativeQuestion, NativeRequest, NativeResult};
 use crate::value::Value;
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{Blocker, Outcome};
 use nacre_core::questions::Question;
+use nacre_core::wanted::{Denial, Request};
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, ToNapiValue, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
@@ -136,9 +137,20 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),
         session_restarted: outcome.restarted.then_some(true),
         lost_state: (!outcome.lost_state.is_empty()).then(|| outcome.lost_state.into_iter().map(Into::into).collect()),
-        denials: (!outcome.denials.is_empty()).then_some(outcome.denials),
+        denials: (!outcome.denials.is_empty()).then(|| outcome.denials.into_iter().map(denial).collect()),
         withheld: (!outcome.withheld.is_empty()).then_some(outcome.withheld),
     }
+}
+
+/// Converts a denial to JavaScript types.
+fn denial(Denial { wanted, reason }: Denial) -> NativeDenial {
+    let reason = reason.map(|reason| reason.as_str().into());
+    NativeDenial { target: wanted.target, request: wanted.request.map(request), reason }
+}
+
+/// Converts a request to JavaScript types.
+pub fn request(Request { method, path }: Request) -> NativeRequest {
+    NativeRequest { method, path }
 }
 
 /// Converts a question to JavaScript types.
@@ -146,7 +158,8 @@ pub fn question(question: &Question) -> NativeQuestion {
     NativeQuestion {
         id: question.id.to_string(),
         session_id: question.session.clone(),
-        target: question.target.clone(),
+        target: question.wanted.target.clone(),
+        request: question.wanted.request.clone().map(request),
         asked_at: process::since_epoch(question.asked_at),
         expires_at: process::since_epoch(question.expires_at),
         answerer: question.answerer.clone(),

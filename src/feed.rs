@@ -1,10 +1,12 @@
 //! The native class's methods for the feed of events.
 
+use crate::emitter::request;
 use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
 use crate::types::{NativeFeed, NativeFeedEvent};
 use nacre_core::feed::{Batch, FeedEvent, What};
+use nacre_core::wanted::{Denial, Wanted};
 use napi::bindgen_prelude::{Buffer, Result};
 use napi_derive::napi;
 use std::sync::Arc;
@@ -42,6 +44,11 @@ fn shown(batch: Batch) -> NativeFeed {
         lost: batch.lost as f64,
         is_over: batch.is_over,
     }
+}
+
+/// The event, about what a program wanted.
+fn about(wanted: Wanted, event: NativeFeedEvent) -> NativeFeedEvent {
+    NativeFeedEvent { target: Some(wanted.target), request: wanted.request.map(request), ..event }
 }
 
 fn event(event: FeedEvent) -> NativeFeedEvent {
@@ -108,16 +115,16 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
         }
         What::Appeared { path } => NativeFeedEvent { target: Some(path), ..new("appeared", String::new()) },
         What::Withheld { key } => NativeFeedEvent { target: Some(key), ..new("withheld", String::new()) },
-        What::Denied { target } => NativeFeedEvent { target: Some(target), ..new("denied", String::new()) },
-        What::Asked { id, target, expires_at } => NativeFeedEvent {
-            target: Some(target),
-            expires_at: Some(since_epoch(expires_at)),
-            ..new("asked", id.to_string())
+        What::Denied { denial: Denial { wanted, reason } } => NativeFeedEvent {
+            denial_reason: reason.map(|reason| reason.as_str().into()),
+            ..about(wanted, new("denied", String::new()))
         },
-        What::Answered { id, target, answer } => NativeFeedEvent {
-            target: Some(target),
+        What::Asked { id, wanted, expires_at } => {
+            NativeFeedEvent { expires_at: Some(since_epoch(expires_at)), ..about(wanted, new("asked", id.to_string())) }
+        }
+        What::Answered { id, wanted, answer } => NativeFeedEvent {
             answer: answer.map(|answer| answer.as_str().into()),
-            ..new("answered", id.to_string())
+            ..about(wanted, new("answered", id.to_string()))
         },
     }
 }

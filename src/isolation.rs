@@ -45,15 +45,17 @@ pub fn rules(given: NativeIsolation) -> Isolation {
     let answerer = given.answerer;
     let ask = given.ask.map(|limit| Ask { limit: Duration::from_millis(limit.into()), answerer });
     let secrets = given.secrets.into_iter().map(secret).collect();
-    let plan = Plan { secrets, authorities: given.authorities };
+    let requests = given.requests.into_iter().filter_map(|one| Some((origin(one.host)?, one.rules))).collect();
+    let plan = Plan { secrets, requests, authorities: given.authorities };
     Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, plan } }
 }
 
+fn origin(text: String) -> Option<Origin> {
+    let (host, port) = text.rsplit_once(':')?;
+    Some(Origin { host: host.into(), port: port.parse().ok()? })
+}
+
 fn secret(given: NativeSecret) -> Secret {
-    let origin = |text: String| {
-        let (host, port) = text.rsplit_once(':')?;
-        Some(Origin { host: host.into(), port: port.parse().ok()? })
-    };
     let place = |text: String| match text.split_once(':') {
         Some(("header", name)) => Place::Header(name.into()),
         Some(("query", name)) => Place::Query(name.into()),

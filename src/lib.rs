@@ -27,6 +27,7 @@ mod questions;
 mod sandbox;
 mod settle;
 mod socket;
+mod text;
 mod types;
 mod user;
 mod value;

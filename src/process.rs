@@ -1,5 +1,6 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
+use crate::text::Text;
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeFirst, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
     NativeLogLines, NativeLogPiece, NativeMessages, NativePort, NativeProcess, NativeProcessStart, NativePty,
@@ -9,7 +10,7 @@ use crate::variables::zip;
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
-use nacre_core::process::messages::{Failure, LONGEST_MESSAGE, MessageBatch};
+use nacre_core::process::messages::{Failure, MessageBatch, Rest};
 use nacre_core::process::terminal::Size;
 use nacre_core::process::{
     Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, SessionStats, Stats, Waiting,
@@ -181,11 +182,15 @@ pub fn log(slice: LogSlice) -> NativeLog {
 
 /// Converts messages of a process.
 pub fn messages(batch: MessageBatch) -> NativeMessages {
-    let MessageBatch { lines, first, is_over } = batch;
-    NativeMessages { lines: lines.into(), first: first as f64, is_over }
+    let MessageBatch { lines, first, is_over, rest } = batch;
+    let rest = rest.map(|rest| match rest {
+        Rest::TooLong => "tooLong",
+        Rest::Cut => "cut",
+    });
+    NativeMessages { lines: Text(lines), first: first as f64, is_over, rest }
 }
 
-/// The error for a message that was not sent or received.
+/// The error for a message that was not sent.
 pub fn message_error(failure: Failure, process: &Process) -> Error {
     let id = &process.id;
     let (code, text) = match failure {
@@ -194,14 +199,6 @@ pub fn message_error(failure: Failure, process: &Process) -> Error {
         Failure::Full => (
             Code::ChannelFull,
             format!("process '{id}' does not read its messages, and too many wait; await send before the next one"),
-        ),
-        Failure::TooLong => (
-            Code::MessageTooLarge,
-            format!("a message of process '{id}' has more than {LONGEST_MESSAGE} bytes; the channel was closed"),
-        ),
-        Failure::Cut => (
-            Code::InvalidMessage,
-            format!("the channel of messages with process '{id}' has ended in the middle of a message"),
         ),
     };
     Error::new(code, text)

@@ -191,8 +191,8 @@ impl NativeSandbox {
     /// Sends a line to the channel of messages. True if the socket has taken it at once; otherwise the call ends later, then
     /// too. May fail with CHANNEL_CLOSED or CHANNEL_FULL.
     #[napi(catch_unwind, ts_return_type = "true | null")]
-    pub fn send_message(&self, id: u32, process: NativeProcessRef, line: String) -> Result<Option<bool>> {
-        let sent = self.with_messages(&process, |messages| messages.send(line.into_bytes()));
+    pub fn send_message(&self, id: u32, process: NativeProcessRef, line: Uint8Array) -> Result<Option<bool>> {
+        let sent = self.with_messages(&process, |messages| messages.send(&line));
         match sent {
             Ok((_, None)) => return Ok(Some(true)),
             Ok((found, Some(sent))) => self.settle(id, async move {
@@ -204,7 +204,7 @@ impl NativeSandbox {
     }
 
     /// Returns the messages after the first `taken`, which are dropped. With `follow`, the call ends later if there are none: when
-    /// there is one, or the channel ends. May fail with MESSAGE_TOO_LARGE or INVALID_MESSAGE.
+    /// there is one, or the channel ends.
     #[napi(catch_unwind)]
     pub fn receive_messages(
         &self,
@@ -213,15 +213,13 @@ impl NativeSandbox {
         taken: f64,
         follow: bool,
     ) -> Result<Option<NativeMessages>> {
-        match self.with_messages(&process, |messages| messages.look(taken as u64, follow)) {
+        match self.with_messages(&process, |messages| Ok(messages.look(taken as u64, follow))) {
             Ok((_, Some(received))) => return Ok(Some(process::messages(received))),
             Ok((found, None)) => {
                 let wait = self.waits.open(id);
                 self.settle(id, async move {
                     let Some(messages) = found.messages() else { return Err(Error::engine_failed()) };
-                    let received = wait.run(messages.receive(taken as u64)).await.transpose();
-                    let received = received.map_err(|failure| process::message_error(failure, &found))?;
-                    Ok(received.map(process::messages))
+                    Ok(wait.run(messages.receive(taken as u64)).await.map(process::messages))
                 })?
             }
             Err(error) => self.refuse(id, error),

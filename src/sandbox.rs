@@ -17,11 +17,13 @@ use crate::variables::zip;
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPolicy, SureSink};
+use nacre_core::hook::Hook;
 use nacre_core::host_commands::{Commands, OnCall};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
+use nacre_core::questions::Question;
 use nacre_core::runtime;
-use nacre_core::sandbox::{Config, NewSession, OnQuestion, Sandbox};
+use nacre_core::sandbox::{Config, NewSession, Sandbox};
 use nacre_core::workspace::Options;
 use napi::bindgen_prelude::{Either, Env, Function, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
@@ -63,6 +65,7 @@ impl NativeSandbox {
             commands,
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             on_question: tell(Arc::clone(&emitter)),
+            on_end: end(Arc::clone(&emitter)),
             cwd: config.cwd.into(),
             env: config
                 .env_names
@@ -294,6 +297,12 @@ impl NativeSandbox {
         self.settle(id, self.sandbox.delete_session(&session_id, FAREWELL))
     }
 
+    /// Whether rules restrict the network of a session, or of the sandbox.
+    #[napi(catch_unwind)]
+    pub fn restricts_network(&self, session_id: Option<String>) -> bool {
+        self.sandbox.restricts_network(session_id.as_deref())
+    }
+
     /// Lists the ids of the sessions.
     #[napi(catch_unwind)]
     pub fn sessions(&self) -> Vec<String> {
@@ -339,10 +348,10 @@ impl NativeSandbox {
         })
     }
 
-    /// The call of a command of the host has ended: its socket is closed.
+    /// A call that a session has made of a command of the host has ended: its socket is closed.
     #[napi(catch_unwind)]
-    pub fn call_ended(&self) {
-        self.on_call.ended();
+    pub fn call_ended(&self, session_id: String) {
+        self.on_call.ended(&session_id);
     }
 
     /// Makes pending events keep the event loop alive.
@@ -416,10 +425,15 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 }
 
 /// Sends each question to JavaScript.
-fn tell(emitter: Arc<Emitter>) -> OnQuestion {
-    OnQuestion::new(move |asked| {
+fn tell(emitter: Arc<Emitter>) -> Hook<Question> {
+    Hook::new(move |asked| {
         emitter.emit(NativeEvent::Question { question: question(asked) });
     })
+}
+
+/// Sends the end of each session to JavaScript.
+fn end(emitter: Arc<Emitter>) -> Hook<str> {
+    Hook::new(move |session: &str| emitter.emit(NativeEvent::Ended { session_id: session.into() }))
 }
 
 /// Sends each call of a command of the host to JavaScript.

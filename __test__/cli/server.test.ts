@@ -49,7 +49,13 @@ describe('nacre ps', () => {
       expect(lines[3]).toMatch(/^shell +default +terminal +running, held by someone +\d+s +cat$/)
       expect(lines.slice(4)).toEqual([''])
       const all = JSON.parse((await cli.nacre('ps', '--all', '--json', ...server)).stdout)
-      expect(all.at(-1)).toMatchObject({ id: 'over', kind: 'process', status: 'completed', command: 'true' })
+      expect(all.at(-1)).toMatchObject({
+        id: 'over',
+        sessionId: 'default',
+        kind: 'process',
+        status: 'completed',
+        command: 'true',
+      })
       await sandbox.files.write(`${directory}/go`, '')
       await running
     }))

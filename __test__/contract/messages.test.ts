@@ -47,6 +47,11 @@ async function all(process: Process): Promise<unknown[]> {
   }
 }
 
+async function untilBye(process: Process): Promise<number[]> {
+  const taken = await all(process)
+  return taken.filter((message) => message !== 'bye') as number[]
+}
+
 const values = [{ a: [1, 'ü\n\u2028"😀'], b: null }, null, true, 0.5, '', [], 'x'.repeat(300_000)]
 
 describe('messages', () => {
@@ -182,7 +187,47 @@ describe('messages', () => {
     expect(await all(process)).toEqual(expected)
     const named = await startText(sandbox, 'echo "{oops" >&9')
     const error = await rejectionOf(named.messages().next())
+    expect(error).toMatchObject({ code: 'INVALID_MESSAGE' })
     expect(error.message).toBe(`process '${named.id}' has sent a line that is no JSON: "{oops"`)
+  })
+
+  itHolds('report lines that are none once, also behind lines of the runtime', async ({ sandbox }) => {
+    const own = '{"cmd":"NODE_OWN"}\\n\\x02{}\\n'
+    const process = await startText(sandbox, `printf '${own}bad\\n${own}bad\\n1\\n' >&9`)
+    expect(await all(process)).toEqual(['INVALID_MESSAGE', 'INVALID_MESSAGE', 1])
+    expect(await all(process)).toEqual([])
+  })
+
+  itHolds('have at most 1000 levels, so that all programs can write them as JSON', async ({ sandbox }) => {
+    const text = `deep() { printf '[%.0s' $(seq $1); printf ']%.0s' $(seq $1); echo; }
+      for n in 1000 1001 8000 100000; do deep $n; echo $n; done >&9`
+    const taken = await all(await startText(sandbox, text))
+    const invalid = 'INVALID_MESSAGE'
+    expect(JSON.stringify(taken.shift())).toHaveLength(2000)
+    expect(taken).toEqual([1000, invalid, 1001, invalid, 8000, invalid, 100_000])
+    const process = await startEcho(sandbox)
+    const deep = (levels: number) => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
+    for (const levels of [1001, 100_000]) {
+      const error = await rejectionOf(process.send({ wide: Array(1000).fill(1), deep: deep(levels - 1) }))
+      expect(error).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
+      expect(error.message).toMatch(/^message (must have at most 1000 levels|cannot be written as JSON)/)
+    }
+    await process.send({ wide: Array(1000).fill(1), deep: deep(999) })
+    expect(await take(process, 1)).toHaveLength(1)
+    await process.kill()
+  })
+
+  itHolds('of one process reach the loops of several clients together', async ({ sandbox }) => {
+    const process = await startEcho(sandbox)
+    const other = (await sandbox.getProcess(process.id)) as Process
+    const numbers = Array.from({ length: 200 }, (_, index) => index)
+    const reading = Promise.all([process, other].map(untilBye))
+    await Promise.all(numbers.map((number) => process.send(number)))
+    await process.send('bye')
+    const taken = await reading
+    // None is lost, and each gets its own in order.
+    expect([...new Set(taken.flat())].sort((a, b) => a - b)).toEqual(numbers)
+    for (const own of taken) expect(own).toEqual([...own].sort((a, b) => a - b))
   })
 
   itHolds('do not include those of Node.js itself; its sockets are refused', async ({ sandbox }) => {
@@ -237,10 +282,12 @@ describe('messages', () => {
     await process.waitForExit({ timeout: 30_000 })
     expect((await process.getLogs()).stdout).toMatch(/^end [1-9]/)
     expect(await rejectionOf(process.send(1))).toMatchObject({ code: 'CHANNEL_CLOSED' })
-    const largest = 'x'.repeat(16 * 1024 * 1024 - 100)
+    const largest = 'x'.repeat(16 * 1024 * 1024 - 2)
     const echoing = await startEcho(sandbox)
     await echoing.send(largest)
     expect((await take(echoing, 1))[0] === largest).toBe(true)
+    const error = await rejectionOf(echoing.send(`${largest}x`))
+    expect(error).toMatchObject({ code: 'MESSAGE_TOO_LARGE', message: expect.stringContaining('16777216') })
     await echoing.kill()
   })
 

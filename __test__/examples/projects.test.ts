@@ -6,7 +6,8 @@ import { EXAMPLES } from '../helpers/example.js'
 
 const read = (...names: string[]) => readFileSync(path.join(EXAMPLES, ...names), 'utf8')
 const names = readdirSync(EXAMPLES).filter((name) => existsSync(path.join(EXAMPLES, name, 'package.json')))
-const { devDependencies } = JSON.parse(read('../package.json'))
+/** The version that the tests of the examples link. */
+const testedVersion = (name: string) => JSON.parse(read('../node_modules', name, 'package.json')).version
 
 describe('examples', () => {
   it('are eleven', () => expect(names.length).toBe(11))
@@ -23,7 +24,7 @@ describe('examples', () => {
       expect(nacre).toBe('file:../..')
       for (const [other, version] of Object.entries(others)) {
         const [, companion] = /^@nacre\/(.*)$/.exec(other) ?? []
-        expect(version).toBe(companion ? `file:../../packages/${companion}` : devDependencies[other])
+        expect(version).toBe(companion ? `file:../../packages/${companion}` : testedVersion(other))
       }
     })
   }

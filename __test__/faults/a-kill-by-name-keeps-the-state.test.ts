@@ -69,8 +69,10 @@ const program = `
     const sleeper = await sandbox.startProcess('exec sleep 1000')
     await sandbox.exec('x=1; f() { echo f; }')
     // It runs behind a standby with that state.
-    const leaves = 'setsid sleep 1000 >/dev/null 2>&1 & echo $PPID $!; until grep -q sleep /proc/$!/comm; do :; done'
-    const left = await sandbox.exec('(' + leaves + ')')
+    const leaves = 'setsid sleep 1000 >/dev/null 2>&1 & echo $PPID $!'
+    // Until the programs have replaced them, both have the name of bash, and a kill of bash matches them.
+    const begun = 'for pid in $! ' + sleeper.pid + '; do until grep -q sleep /proc/$pid/comm; do :; done; done'
+    const left = await sandbox.exec('(' + leaves + '; ' + begun + ')')
     const [supervisor, job] = left.stdout.split(' ').map(Number)
     const run = (text) => sandbox.exec(text, { timeout: 20000 }).catch((error) => error.result ?? error)
     const results = [await run(kill)]

@@ -393,6 +393,30 @@ describe('what goes wrong in a host command', () => {
     })
   })
 
+  it('is called although another session is silent, which is disconnected', async () => {
+    const yes: HostCommand = async () => 0
+    await withCommands({ yes }, async ({ sandbox, directory }) => {
+      writeFileSync(
+        path.join(directory, 'silent.pl'),
+        String.raw`use Socket; $| = 1; my @all;
+        for (1..128) {
+          socket(my $host, AF_UNIX, SOCK_STREAM, 0) or die; connect($host, pack_sockaddr_un("\0$ARGV[0]")) or die "$!";
+          syswrite $host, "c" if @all % 2; push @all, $host;
+        }
+        print "silent\n"; for (@all) { while (sysread($_, my $bytes, 100)) {} } print "closed\n";`,
+      )
+      await sandbox.createSession({ id: 'other' })
+      const silent = await sandbox.startProcess(
+        'exec perl silent.pl nacre-command-$(printf %016x "$(ulimit -S -x)")',
+      )
+      await silent.waitForLog('silent', 30_000)
+      await holds(async () => (await sandbox.exec('yes')).exitCode === 127)
+      expect((await sandbox.exec('yes', { sessionId: 'other' })).exitCode).toBe(0)
+      await silent.waitForLog('closed', 60_000)
+      await holds(async () => (await sandbox.exec('yes')).exitCode === 0)
+    })
+  }, 90_000)
+
   it('keeps no more than 128 calls at once, and says so to the others', async () => {
     const { calls, keep } = keeper()
     await withCommands({ keep }, async ({ sandbox }) => {

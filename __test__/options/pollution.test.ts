@@ -113,6 +113,47 @@ it('in this process and over HTTP', async () => {
   }
 })
 
+/** Names of what errors have. */
+const ofErrors = {
+  ...{ path: '/p', paths: ['/p'], logTail: 'p', result: {}, lost: { reason: 'p' }, reason: 'p' },
+  ...{ kind: 'polluted', shortMessage: 'p', cause: 'p' },
+}
+
+const failing = `
+  const { serve } = require('@nacre/server')
+  const { SandboxClient } = require('nacre/client')
+  const main = async () => {
+    const sandbox = new Sandbox()
+    const { url } = await serve(sandbox, { port: 0 })
+    const client = new SandboxClient({ url })
+    const failures = async (one) => [
+      await one.exec('true', { sessionId: 'none' }).catch((error) => error),
+      await one.exec('true', { timeout: 'none' }).catch((error) => error),
+      await one.files.read('/none').catch((error) => error),
+    ].map((error) => JSON.stringify(Object.getOwnPropertyNames(error).filter((name) => name !== 'stack').map((name) => [name, error[name]])))
+    const all = async () => [await failures(sandbox), await failures(client)]
+    const before = await all()
+    Object.assign(Object.prototype, ${JSON.stringify(ofErrors)})
+    const after = await all()
+    for (const name of Object.keys(${JSON.stringify(ofErrors)})) delete Object.prototype[name]
+    print(JSON.stringify({ before, after }))
+    process.exit(0)
+  }
+  main().catch((error) => { print('failed: ' + error.stack); process.exit(1) })
+`
+
+it('of errors', async () => {
+  const host = startHost(failing)
+  try {
+    expect(await host.ended(), host.output()).toBe(0)
+    const { before, after } = JSON.parse(/^{.*}$/m.exec(host.output())?.[0] ?? '')
+    expect(after).toEqual(before)
+    expect(before.flat().every((own: string) => own.includes('"kind"'))).toBe(true)
+  } finally {
+    host.child.kill('SIGKILL')
+  }
+})
+
 it('of the command line', () => {
   const directory = temporary('nacre-pollution-')
   const preload = path.join(directory, 'preload.cjs')

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { planProcess } from '../../lib/backends/native/plan/process.js'
 import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
+import { KnownSecrets } from '../../lib/backends/native/secrets.js'
 import { readProcess } from '../../lib/requests/process.js'
 
-const { defaults } = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })
+const plan = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })
+const defaults = { ...plan.defaults, secrets: new KnownSecrets() }
 const request = (options?: object) => planProcess(readProcess('sleep 1', options), defaults).request
 
 describe('the plan of a process', () => {

@@ -164,9 +164,10 @@ async function expectRefusals(call: string, ways: Way[] = []): Promise<void> {
     if (prefix !== undefined) continue
     if (takesTimeout)
       for (const one of casesOf(call, 'timeout', table.timeout?.bounds ?? '').wrong)
-        if (typeof one.value === 'number') expectRefusal(await refusal(one.value), one, 'timeout')
+        if (['number', 'string'].includes(typeof one.value))
+          expectRefusal(await refusal(one.value), one, 'timeout')
     for (const value of NO_OBJECTS) {
-      if (takesTimeout && typeof value === 'number') continue
+      if (takesTimeout && ['number', 'string'].includes(typeof value)) continue
       const { message } = await refusal(value)
       expect(message, owner).toMatch(
         new RegExp(`^the (options|argument) of ${owner} must be an object.*, not `),

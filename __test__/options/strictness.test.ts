@@ -15,6 +15,7 @@ const open: NativeIsolation = {
   deny: [],
   ask: undefined,
   secrets: [],
+  requests: [],
   authorities: [],
   ownProcesses: false,
   bestEffort: false,

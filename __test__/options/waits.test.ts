@@ -6,6 +6,11 @@ describe('planWait', () => {
   it('waits forever by default', () => {
     expect(planWait(undefined)).toEqual({ timeout: 0, signal: undefined })
   })
+
+  it('refuses text with the unit of a number', () => {
+    const { message } = refusalOf(() => planWait('10'))
+    expect(message).toMatch(/^timeout must be a number of milliseconds from 0 .*, not "10"; 10 seconds are /)
+  })
 })
 
 describe('planWaitForLog', () => {

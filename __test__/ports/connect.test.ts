@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { freePort } from '../helpers/serving.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { holds } from '../helpers/until.js'
 
 /** Replies with what it has got, in capitals, once the client has closed its half. */
 const ECHO = `
@@ -178,6 +179,16 @@ async function replyAt(port: number): Promise<string> {
   return text(socket)
 }
 
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1').on('error', () => resolve(true))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
+  })
+}
+
 async function expectFree(port: number): Promise<void> {
   const [error] = await once(connect(port, '127.0.0.1'), 'error')
   expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)
@@ -246,6 +257,34 @@ describe('sandbox.forward', () => {
       },
       { options: { isolation: 'workspace' } },
     ))
+
+  it('ends when the shell of its session exits without surviveExit', () =>
+    withSandbox(async ({ sandbox }) => {
+      const exits = {
+        exit: (id: string) => rejectionOf(sandbox.exec('exit 3', { sessionId: id })),
+        kill: async (id: string) => {
+          const { stdout } = await sandbox.exec('echo $$', { sessionId: id })
+          await sandbox.exec(`kill -KILL ${stdout}`)
+        },
+      }
+      for (const [id, exit] of Object.entries(exits)) {
+        await sandbox.createSession({ id, surviveExit: false })
+        const local = await sandbox.forward(1, { local: 0, sessionId: id })
+        expect(await isFree(local.port)).toBe(false)
+        await exit(id)
+        await holds(() => isFree(local.port))
+        await sandbox.deleteSession(id)
+      }
+    }))
+
+  it('survives the exit of a shell that its session survives', () =>
+    withSandbox(async ({ sandbox }) => {
+      const local = await sandbox.forward(1, { local: 0, sessionId: 'default' })
+      await sandbox.exec('exit 3')
+      await sandbox.exec('true')
+      expect(await isFree(local.port)).toBe(false)
+      await local.close()
+    }))
 
   it('ends with the session and the sandbox, and rejects bad ports', () =>
     withSandbox(

@@ -6,6 +6,7 @@
  */
 
 import type { FailureText } from './failure-text.js'
+import { ownOnly } from './own.js'
 import type { AddonErrorCode, ErrorKind, LostSandbox, OptionErrorCode, SandboxErrorCode } from './types.js'
 
 /** Every code of SandboxError, with its kind, its status for HTTP and its default message. */
@@ -128,18 +129,18 @@ export class SandboxError extends Error {
   readonly kind: ErrorKind
 
   constructor(code: SandboxErrorCode, message: string, options: RunErrorOptions = {}) {
-    super(message, options)
+    const own = ownOnly(options)
+    super(message, own)
     this.code = code
-    this.shortMessage = options.shortMessage ?? message
+    this.shortMessage = own.shortMessage ?? message
     // A newer server may have codes that are not known here.
-    this.kind = options.kind ?? (isKnown(code) ? CODES[code][0] : 'internal')
+    this.kind = own.kind ?? (isKnown(code) ? CODES[code][0] : 'internal')
     hide(this, 'shortMessage')
-    hide(this, 'kind')
-    attach(this, 'result', options.result)
-    attach(this, 'logTail', options.logTail)
-    if (options.path !== undefined) this.path = options.path
-    if (options.paths !== undefined) this.paths = options.paths
-    if (options.lost !== undefined) this.lost = options.lost
+    attach(this, 'result', own.result)
+    attach(this, 'logTail', own.logTail)
+    if (own.path !== undefined) this.path = own.path
+    if (own.paths !== undefined) this.paths = own.paths
+    if (own.lost !== undefined) this.lost = own.lost
   }
 }
 
@@ -156,14 +157,11 @@ export class OptionError extends TypeError {
 
   declare readonly name: 'OptionError'
   readonly code: OptionErrorCode
+  readonly kind = 'option'
 
-  constructor(code: OptionErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options)
+  constructor(code: OptionErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, ownOnly(options))
     this.code = code
-  }
-
-  get kind(): 'option' {
-    return 'option'
   }
 }
 
@@ -175,14 +173,11 @@ export class AddonError extends Error {
 
   declare readonly name: 'AddonError'
   readonly code: AddonErrorCode
+  readonly kind = 'unavailable'
 
   constructor(code: AddonErrorCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.code = code
-  }
-
-  get kind(): 'unavailable' {
-    return 'unavailable'
   }
 }
 
@@ -195,6 +190,7 @@ export class AbortError extends Error {
   declare static readonly [Symbol.hasInstance]: (value: unknown) => value is AbortError
   declare readonly name: 'AbortError'
   readonly code = 'ABORT_ERR'
+  readonly kind = 'aborted'
   // biome-ignore lint/suspicious/noExplicitAny: the options of the call decide about its type.
   declare readonly result?: any
   readonly shortMessage: string
@@ -209,10 +205,6 @@ export class AbortError extends Error {
     this.shortMessage = shortMessage
     hide(this, 'shortMessage')
     attach(this, 'result', result)
-  }
-
-  get kind(): 'aborted' {
-    return 'aborted'
   }
 }
 

@@ -7,6 +7,7 @@ export interface Hidden {
 
 /** Weak: their values last as long as the sandboxes. */
 const all = new Set<WeakRef<Hidden>>()
+const known = new WeakSet<Hidden>()
 const collected = new FinalizationRegistry<WeakRef<Hidden>>((reference) => all.delete(reference))
 let changes = 0
 
@@ -16,9 +17,10 @@ export function hiddenChanges(): number {
 }
 
 /** Adds values that this object has or gets. Call it after each change. */
-export function hide(hidden: Hidden, isNew: boolean): void {
+export function hide(hidden: Hidden): void {
   changes++
-  if (!isNew) return
+  if (known.has(hidden)) return
+  known.add(hidden)
   const reference = new WeakRef(hidden)
   all.add(reference)
   collected.register(hidden, reference)

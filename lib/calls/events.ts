@@ -7,7 +7,7 @@ import { decodeOutput, encodeOutput, type Reply } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import type { ExitReason, KilledBy, ProcessWaiting } from './exit.js'
 import type { Denial } from './isolation.js'
-import type { Answer } from './questions.js'
+import type { Answer, RequestLine } from './questions.js'
 
 /** Options of {@link Sandbox.events}. */
 export interface EventOptions {
@@ -120,10 +120,11 @@ export type SandboxEvent = {
           denial: Denial
         }
       | {
-          /** A connection waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
+          /** A connection or request waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
           type: 'asked'
           id: string
           target: string
+          request?: RequestLine | undefined
           expiresAt: Date
         }
       | {
@@ -131,6 +132,7 @@ export type SandboxEvent = {
           type: 'answered'
           id: string
           target: string
+          request?: RequestLine | undefined
           /** Null: its time is over, or its session has ended. */
           answer: Answer | null
         }

@@ -54,7 +54,7 @@ const TAKEN = new Set(
 
 export const hostCommands: Kind<Record<string, HostCommand>, ReadonlyMap<string, HostCommand>> = {
   read(value, name) {
-    const entries = readEntries(value, name, 'must be an object of functions by name')
+    const entries = readEntries(value, name, { rule: 'must be an object of functions by name' })
     if (entries.length > MOST)
       throw new OptionError(
         'INVALID_OPTION',

@@ -6,10 +6,11 @@ import { type CheckedNetwork, type GivenRules, PRESETS } from '../schema/isolati
 import { type Kind, table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
 import { quote } from '../schema/read.js'
-import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
+import { list as listField, optional, reply, text as textField, wordOf } from '../schema/reply.js'
 import { target } from '../schema/targets.js'
 import { callback, flag } from '../schema/values.js'
-import type { Answer, Question } from './questions.js'
+import { type Answer, type Question, type RequestLine, requestLine } from './questions.js'
+import { requests } from './request-rules.js'
 import { authorities, type Secret, secrets } from './secrets.js'
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
@@ -159,6 +160,14 @@ export interface NetworkRules {
    */
   secrets?: Record<string, Secret>
   /**
+   * The requests that programs may send to a host, by its name and, if it is not 443, its port:
+   * `{ 'api.github.com': ['GET,HEAD /repos/me/**', 'ask POST /gists'] }`. A rule has `deny` or `ask` or neither, methods
+   * or `*`, and a path, in which `*` is a part without a slash and `**` any text. The first rule that matches decides; a request
+   * that none matches is refused with 403, which says what is allowed. `ask` needs the option `ask`. Connections to these hosts
+   * are allowed, and decrypted by nacre. A session's rules apply in addition to its sandbox's. Default: none.
+   */
+  requests?: Record<string, string[]>
+  /**
    * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
    */
   authorities?: string[]
@@ -179,6 +188,7 @@ export const networkOptions = table<NetworkRules>()({
   },
   askTimeout: { ...count(1, 600_000, 'ms'), default: 60_000 },
   secrets,
+  requests,
   authorities,
 })
 
@@ -186,16 +196,26 @@ export const networkOptions = table<NetworkRules>()({
 const ALONE = [
   ['ask', 'to ask for every host, write { allow: [], ask: true }'],
   ['secrets', 'for the hosts of the secrets alone, write { allow: [], secrets }'],
+  ['requests', 'for these hosts alone, write { allow: [], requests }'],
 ] as const
 
-function withHint<In extends object, Out>(rules: Kind<In, Out>): Kind<In, Out> {
+/** Checks what the members have to do with one another. */
+function together(rules: Kind<NetworkRules, CheckedNetwork>): Kind<NetworkRules, CheckedNetwork> {
   return {
     ...rules,
     read(value, name) {
       const given = value as Partial<NetworkRules> | null
       const hint = ALONE.find(([member]) => given?.[member] && given.allow === undefined)?.[1]
       if (hint !== undefined) throw new OptionError('INVALID_OPTION', `${name}.allow is required: ${hint}`)
-      return rules.read(value, name)
+      const checked = rules.read(value, name)
+      const asking = Object.values(checked.requests ?? {})
+        .flat()
+        .find((rule) => rule.startsWith('ask '))
+      if (asking === undefined || (checked.ask ?? false) !== false) return checked
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name}.ask is required for the rule '${asking}': set it to true or a function, or write another rule`,
+      )
     },
   }
 }
@@ -204,7 +224,7 @@ const network = either(
   oneOf(['host', 'none'], "must be 'host', 'none' or { allow }"),
   (value) => typeof value !== 'object' || value === null || Array.isArray(value),
   // The table has any function, and its answers are checked.
-  withHint(object(networkOptions, ['allow'])) as Kind<NetworkRules, CheckedNetwork>,
+  together(object(networkOptions, ['allow']) as Kind<NetworkRules, CheckedNetwork>),
   "'host', 'none' or { allow }",
 )
 
@@ -268,13 +288,33 @@ export const isolationCapabilities = reply<IsolationCapabilities>({
 })
 
 /**
- * A connection that the network rules refused (`network`), a key of git's config that the machine's file did not get (`config`), or
- * what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ * Why a decrypted request or connection was refused:
+ *
+ * - 'rule': no rule of {@link NetworkRules.requests} allows the request, or it was asked for and not allowed
+ * - 'host': it names another host than its connection
+ * - 'tls-name': TLS names another host than the connection, or none
+ * - 'not-http': it is not HTTP, or not encrypted to a host with a secret
+ * - 'untrusted': the program does not trust nacre's authority, as it has pinned another
+ */
+export type DenialReason = 'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'
+
+/**
+ * A connection or request that the network rules refused (`network`), a key of git's config that the machine's file did not get
+ * (`config`), or what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
  */
 export interface Denial {
   /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
   target: string
   rule: 'network' | 'config' | 'protect'
+  /** The request, if it was not the whole connection. */
+  request?: RequestLine | undefined
+  /** Absent where the lists of hosts, or an answer, have refused a connection. */
+  reason?: DenialReason | undefined
 }
 
-export const denial = reply<Denial>({ target: textField, rule: wordOf('network', 'config', 'protect') })
+export const denial = reply<Denial>({
+  target: textField,
+  rule: wordOf('network', 'config', 'protect'),
+  request: optional(requestLine),
+  reason: optional(wordOf<DenialReason>('rule', 'host', 'tls-name', 'not-http', 'untrusted')),
+})

@@ -345,20 +345,21 @@ export interface Process extends ProcessInfo {
   /** Closes standard input. Has no effect if it is already closed. */
   closeInput(): Promise<void>
   /**
-   * Sends a message, any value that JSON has, as `JSON.stringify` writes it: at most 16 MiB. Resolves when the kernel has
-   * taken it, so it waits while the program does not read. Needs `ipc: true`.
+   * Sends a message, any value that JSON has, as `JSON.stringify` writes it: at most 16 MiB and 1000 levels. Resolves when the
+   * kernel has taken it, so it waits while the program does not read. Needs `ipc: true`.
    *
    * Rejects with {@link OptionError} for another value, MESSAGE_TOO_LARGE, CHANNEL_CLOSED if the process has ended or closed
    * its end, or CHANNEL_FULL if more than 64 MiB of earlier messages wait.
    */
   send(message: unknown): Promise<void>
   /**
-   * Iterates over the messages of the process, until it ends or closes its end. Each is delivered once; a new loop continues
-   * where the last one stopped. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
+   * Iterates over the messages of the process, until it ends or closes its end. A new loop continues where the last one stopped.
+   * Loops of one object share the messages, each for one of them; objects of several clients that read at the same time can
+   * all get the same one. Messages that nothing reads stay in the kernel; when that has no more room, the program waits. Needs
    * `ipc: true`.
    *
-   * Throws INVALID_MESSAGE for a line that is not JSON, and for the beginning of a message at the end; a new loop continues
-   * after it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
+   * Throws INVALID_MESSAGE for a line that is not JSON or has more than 1000 levels, and for the beginning of a message at the
+   * end; a new loop continues after it. Throws MESSAGE_TOO_LARGE for one of more than 16 MiB, which closes the channel.
    */
   messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T>
   /**

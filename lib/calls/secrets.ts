@@ -5,7 +5,7 @@ import { list, object, oneOf, text } from '../schema/constructors.js'
 import { VARIABLE_NAME } from '../schema/env.js'
 import type { CheckedPlace, CheckedSecret } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
-import { describe, readEntries } from '../schema/read.js'
+import { readEntries } from '../schema/read.js'
 import { origin } from '../schema/targets.js'
 
 /** A value that programs use but never see. */
@@ -32,12 +32,15 @@ const MAX_PLACES = 16
 const MAX_AUTHORITIES = 20
 const LONGEST_AUTHORITIES = 65_536
 
+/** Values are often given in the wrong place: no message about a secret shows what was given. */
+const SECRET = { isSecret: true }
+
 const VALUE_RULE = `must be text of 8 to ${LONGEST_VALUE} characters of printable ASCII, without line breaks and blanks at an end`
 const VALUE = /^[\x21-\x7e][\x20-\x7e]{6,8190}[\x21-\x7e]$/
 
 const valueText = text((value) => VALUE.test(value), VALUE_RULE, {
   bounds: `8 to ${LONGEST_VALUE} characters`,
-  isSecret: true,
+  ...SECRET,
 })
 
 const value: Kind<string> = {
@@ -57,13 +60,24 @@ const headerPlace = object(
     header: text(
       (name) => /^[\w!#$%&'*+.^`|~-]{1,100}$/.test(name) && !RESERVED.test(name),
       'must be the name of a header that may have a credential',
+      SECRET,
     ),
   },
   ['header'],
+  'an object',
+  SECRET,
 )
 const queryPlace = object(
-  { query: text((name) => /^[\x21-\x7e]{1,100}$/.test(name), 'must be the name of a parameter in ASCII') },
+  {
+    query: text(
+      (name) => /^[\x21-\x7e]{1,100}$/.test(name),
+      'must be the name of a parameter in ASCII',
+      SECRET,
+    ),
+  },
   ['query'],
+  'an object',
+  SECRET,
 )
 const word = oneOf(['authorization', 'body'])
 const PLACES = "'authorization', 'body', { header: 'x-api-key' } or { query: 'key' }"
@@ -72,7 +86,7 @@ const place: Kind<'authorization' | 'body' | { header: string } | { query: strin
   read(given, name) {
     if (typeof given === 'string' && (given === 'authorization' || given === 'body')) return given
     if (typeof given !== 'object' || given === null || Array.isArray(given))
-      throw new OptionError('INVALID_OPTION', `${name} must be ${PLACES}, not ${describe(given)}`)
+      throw new OptionError('INVALID_OPTION', `${name} must be ${PLACES}`)
     return 'query' in given ? queryPlace.read(given, name) : headerPlace.read(given, name)
   },
   json: {
@@ -89,22 +103,24 @@ const PLACEHOLDER_RULE = 'must have at least 16 letters and digits, and beside t
 
 export const secretOptions = table<Secret>()({
   value,
-  hosts: list(origin, MAX_HOSTS, {
+  hosts: list(origin(SECRET), MAX_HOSTS, {
     rule: `must be a list of at most ${MAX_HOSTS} hosts`,
     bounds: `1 to ${MAX_HOSTS} like 'api.example.com' or 'api.example.com:8443'`,
+    ...SECRET,
   }),
   in: list(place, MAX_PLACES, {
     rule: `must be a list of at most ${MAX_PLACES} places`,
     bounds: `1 to ${MAX_PLACES} of ${PLACES}`,
+    ...SECRET,
   }),
   placeholder: text(
     (given) => /^[\w.-]{16,8192}$/.test(given) && given.replace(/[^A-Za-z0-9]/g, '').length >= 16,
     PLACEHOLDER_RULE,
-    { bounds: 'at least 16 letters and digits' },
+    { bounds: 'at least 16 letters and digits', ...SECRET },
   ),
 })
 
-const secret = object(secretOptions, ['value', 'hosts'], 'an object')
+const secret = object(secretOptions, ['value', 'hosts'], 'an object', SECRET)
 
 /** Names that a session needs, or that nacre sets itself. */
 const TAKEN =
@@ -138,25 +154,11 @@ function checkTogether(secrets: Record<string, CheckedSecret>, name: string): vo
   }
 }
 
-/** Values are often given in the wrong place, so messages show nothing of what was given. */
-function untold<T>(read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    if (!(error instanceof OptionError)) throw error
-    const shown = error.message
-      .replace(/no option "(?:[^"\\]|\\.){8,}"(?!; did you mean)/g, 'no such option')
-      .replace(/, not .*$/s, ', not this')
-    throw new OptionError(error.code, shown.replace(/(?:: not |; got |: write ').*$/s, ''))
-  }
-}
-
 /** Secrets by the names of their variables. */
 export const secrets: Kind<Record<string, Secret>, Record<string, CheckedSecret>> = {
   read(given, name) {
-    const entries = untold(() =>
-      readEntries(given, name, "must be an object like { TOKEN: { value, hosts: ['api.example.com'] } }"),
-    )
+    const rule = "must be an object like { TOKEN: { value, hosts: ['api.example.com'] } }"
+    const entries = readEntries(given, name, { rule, ...SECRET })
     if (entries.length > MAX_SECRETS)
       throw new OptionError('INVALID_OPTION', `${name} must have at most ${MAX_SECRETS} secrets`)
     const checked: Record<string, CheckedSecret> = Object.create(null)
@@ -172,7 +174,7 @@ export const secrets: Kind<Record<string, Secret>, Record<string, CheckedSecret>
           'INVALID_OPTION',
           `${name} has the name ${key}, which the session needs: choose another one`,
         )
-      checked[key] = untold(() => secret.read(one, `${name}.${key}`))
+      checked[key] = secret.read(one, `${name}.${key}`)
     }
     checkTogether(checked, name)
     return checked

@@ -7,7 +7,6 @@ import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { signalNumber } from '../base/signals.js'
 import type { AnySandbox, Encoding, ExecResult, SandboxError } from '../calls/index.js'
-import type { Preset } from '../schema/isolation-rules.js'
 import {
   addContainerOptions,
   type ContainerFlags,
@@ -17,13 +16,14 @@ import {
 import { withExamples } from './examples.js'
 import { runInTerminal, type TerminalRun } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
+import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
 import { type SessionOptions, sessionOf, useServer } from './remote/server.js'
 import { onSignals, onSuspend } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
 import { commandOf, duration, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 
-interface Options extends ContainerFlags, SessionOptions {
+interface Options extends ContainerFlags, SessionOptions, IsolationFlags {
   container?: true
   cwd?: string
   env?: Record<string, string>
@@ -31,7 +31,6 @@ interface Options extends ContainerFlags, SessionOptions {
   grace?: number
   json?: boolean
   tty?: boolean
-  isolation?: Preset
 }
 
 export function addExec(program: Command, finish: Finish): void {
@@ -50,7 +49,7 @@ export function addExec(program: Command, finish: Finish): void {
     .option('--token-file <file>', 'a file with the token of the server (default: the token in $NACRE_TOKEN)')
     .option('--session <id>', 'the session on the server')
     .option('--container', 'run in a Linux container of the project, which the options below are for')
-  addContainerOptions(verb)
+  addContainerOptions(addNetworkOptions(verb))
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
       finish(await exec(commandOf(words, verb), options))
@@ -69,7 +68,8 @@ export function addExec(program: Command, finish: Finish): void {
 }
 
 async function exec(command: string | string[], options: Options): Promise<number> {
-  const { env, grace, isolation, json, tty, container, cwd, timeout } = options
+  const { env, grace, json, tty, container, cwd, timeout } = options
+  const isolation = isolationOf(options)
   if (json && tty) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
   if (container) {
     if (grace !== undefined)

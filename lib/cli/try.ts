@@ -7,11 +7,11 @@ import { type Command, Option } from 'commander'
 import { isCode, OptionError } from '../base/errors.js'
 import { absolute } from '../base/working-directory.js'
 import type { Sandbox } from '../calls/index.js'
-import type { Preset } from '../schema/isolation-rules.js'
 import { commitChanges, printChanges, printDiff } from './changes.js'
 import { withExamples } from './examples.js'
 import { run } from './exec.js'
 import { runInTerminal } from './exec-terminal.js'
+import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
 import { onSignals } from './signals.js'
 import { choose, isInteractive, note, printable } from './terminal.js'
 import { commandOf, existingDirectory, isolationOption, variable } from './values.js'
@@ -21,10 +21,9 @@ import { directoryOf } from './workspace.js'
 /** What becomes of the changes. */
 type Fate = 'commit' | 'discard' | 'keep'
 
-interface Options {
+interface Options extends IsolationFlags {
   cwd: string
   env?: Record<string, string>
-  isolation?: Preset
   resume?: string
   then?: Fate
 }
@@ -45,6 +44,7 @@ export function addTry(program: Command, finish: Finish): void {
     .addOption(isolationOption())
     .option('--resume <id>', 'go on with a workspace that was kept')
     .addOption(new Option('--then <what>', 'do not ask').choices(['commit', 'discard', 'keep']))
+  addNetworkOptions(verb)
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
       finish(await tryOut(words.length === 0 ? undefined : commandOf(words, verb), options))
@@ -60,7 +60,8 @@ export function addTry(program: Command, finish: Finish): void {
 
 /** The exit code of the command. */
 async function tryOut(command: string | string[] | undefined, options: Options): Promise<number> {
-  const { env, isolation, then } = options
+  const { env, then } = options
+  const isolation = isolationOf(options)
   const isTerminal = isInteractive() && process.stdout.isTTY === true
   if (!isTerminal && (command === undefined || then === undefined)) {
     const lacks = command === undefined ? 'name a command' : 'add --then commit, discard or keep'

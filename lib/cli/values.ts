@@ -96,11 +96,11 @@ export function tokenOf(file: string | undefined): string | undefined {
  * Takes the value of a variable out of the environment, so that no program inherits it. Without isolation, programs of the same
  * user can still read the initial environment of this process in /proc. Throws OptionError.
  */
-export function takeVariable(flag: string, name: string): string {
+export function takeVariable(flag: string, name: string, remedy = 'set it'): string {
   const value = process.env[name]
   delete process.env[name]
   if (value !== undefined) return value
-  throw new OptionError('INVALID_OPTION', `${flag} ${name}: there is no variable of this name`)
+  throw new OptionError('INVALID_OPTION', `${flag} ${name}: there is no variable of this name: ${remedy}`)
 }
 
 /** A directory that exists, for programs that run in it only later. */

@@ -1,8 +1,10 @@
 /** The messages of a process, as they cross HTTP. */
-import { boolean, list, number, reply } from '../schema/reply.js'
+import { boolean, list, number, optional, reply, text } from '../schema/reply.js'
 
 export interface ReceivedMessage {
-  value: unknown
+  value?: unknown
+  /** Instead of a value: why it has none. */
+  error?: { code: string; message: string }
   /** Where reading goes on behind it. */
   cursor: number
 }
@@ -14,6 +16,12 @@ export interface ReceivedMessages {
 }
 
 export const receivedMessages = reply<ReceivedMessages>({
-  messages: list(reply<ReceivedMessage>({ value: { schema: { isAny: true } }, cursor: number })),
+  messages: list(
+    reply<ReceivedMessage>({
+      value: { schema: { isAny: true }, isOptional: true },
+      error: optional(reply({ code: text, message: text })),
+      cursor: number,
+    }),
+  ),
   isOver: boolean,
 })

@@ -280,7 +280,7 @@ export const processCalls = {
       follow: { ...flag, default: true, description: 'Whether to wait.' },
     },
     ...{ name: 'messages', options: messagesOptions },
-    errors: ['PROCESS_NOT_FOUND', 'INVALID_MESSAGE', 'MESSAGE_TOO_LARGE'],
+    errors: ['PROCESS_NOT_FOUND'],
     ...{ subject: 'reading messages', waits: true },
   }),
   stats: simple('GET', '/v1/processes/{processId}/stats', processStats, {

@@ -24,9 +24,9 @@ export function planWait(options: unknown): WaitLimits {
   return readWithDefaults(waitOptions, orTimeout(options), 'waitForExit')
 }
 
-/** The options of a wait, of which a number is the timeout. */
+/** The options of a wait, of which a number is the timeout. A text is none, which the error says. */
 function orTimeout(options: unknown): unknown {
-  return typeof options === 'number' ? { timeout: options } : options
+  return typeof options === 'number' || typeof options === 'string' ? { timeout: options } : options
 }
 
 /** What to wait for, and for how long. */

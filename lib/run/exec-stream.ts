@@ -39,6 +39,7 @@ import { Feed } from './feed.js'
 import { LineTranslator } from './lines.js'
 import { Reader, type Translator } from './reader.js'
 import type { Result, RunObserver, RunView, StreamRun } from './run.js'
+import { resultOf } from './settle.js'
 
 /** What a stream needs from its backend. */
 export interface StreamSource {
@@ -227,11 +228,6 @@ export class ExecStream implements PublicExecStream<Encoding> {
     this.#run?.kill({ signal: undefined, reason: undefined }).catch(() => {})
     await this.#outcome.catch(() => {})
   }
-}
-
-/** The result so far of a run that has failed. */
-export function resultOf(error: unknown): Result | undefined {
-  return (error as { result?: Result }).result
 }
 
 /** How a command has ended that is not a process. */

@@ -2,7 +2,6 @@
  * Ends every run: prints it with `verbose`, calls onComplete or onError, then settles the promise.
  */
 import { locate } from '../base/call-site.js'
-import { AbortError, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type { Logger } from '../calls/index.js'
 import type { ExecRequest, LineForm } from '../requests/exec.js'
@@ -37,8 +36,8 @@ async function lined(perform: () => Promise<Result>, form: LineForm): Promise<Re
     toLines(result, form)
     return result
   } catch (error) {
-    if ((error instanceof AbortError || error instanceof SandboxError) && error.result !== undefined)
-      toLines(error.result, form)
+    const result = resultOf(error)
+    if (result !== undefined) toLines(result, form)
     throw error
   }
 }
@@ -54,4 +53,9 @@ export function callError(
   } catch (second) {
     report(logger, 'warn', `onError threw: ${second}`)
   }
+}
+
+/** The result so far of a run that has failed. */
+export function resultOf(error: unknown): Result | undefined {
+  return Object.hasOwn(Object(error), 'result') ? (error as { result?: Result }).result : undefined
 }

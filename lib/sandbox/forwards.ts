@@ -11,7 +11,7 @@ const HOST = '127.0.0.1'
 export type Connect = (port: number) => Duplex | Promise<Duplex>
 
 /** Where to listen. */
-interface Place {
+export interface Place {
   /** 0 = any free port. Default: the same port, or a free one if it is taken. */
   local: number | undefined
   /** Whether ports of the sandbox are not ports of this machine. Otherwise, the same port is taken by definition. */

@@ -7,6 +7,7 @@
 import type { Duplex } from 'node:stream'
 import { buffer } from '../base/builtin.js'
 import { AbortError } from '../base/errors.js'
+import { clearTimeout, setTimeout } from '../base/timers.js'
 import type { HostCommand, HostCommandCall, HostCommandOutput } from '../calls/index.js'
 
 const { Buffer } = buffer
@@ -17,6 +18,8 @@ const MOST_CALL_BYTES = 3 * 1024 * 1024
 const PIECE_BYTES = 64 * 1024
 /** Most arguments and variables. */
 const MOST_TEXTS = 20_000
+/** Milliseconds in which a caller must send its call. It does so at once. */
+const MOST_SILENCE = 10_000
 
 /** Serves one call to its end. Never rejects. */
 export async function serveCall(
@@ -85,7 +88,9 @@ class Caller {
 
   /** Receives the call; undefined if the caller ends, or sends something else. */
   async call(): Promise<Begun | undefined> {
+    const late = setTimeout(() => this.close(), MOST_SILENCE).unref()
     const content = await this.#expect('c', MOST_CALL_BYTES)
+    clearTimeout(late)
     if (content === undefined || !hasFewTexts(content)) return undefined
     const texts = content.toString().split('\0')
     const [name = '', cwd = '', count = ''] = texts.splice(0, 3)

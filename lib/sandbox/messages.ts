@@ -2,13 +2,13 @@
  * The messages of a process, in the order in which they arrive.
  */
 import { abortable, onAbort, refuseAborted } from '../base/abort.js'
-import { AbortError, isCode } from '../base/errors.js'
+import { AbortError, engineError } from '../base/errors.js'
 import type { ReceivedMessage } from '../protocol/messages.js'
 import type { ProcessBackend } from './backend.js'
 
 const READING = 'reading messages'
 
-/** What has arrived from a process and was not given to a loop. All loops of a program share it. */
+/** What has arrived from a process and was not given to a loop. All loops of one object share it. */
 class Inbox {
   readonly #backend: ProcessBackend
   #arrived: ReceivedMessage[] = []
@@ -38,21 +38,17 @@ class Inbox {
     if (message === undefined) return undefined
     this.#given++
     this.#cursor = message.cursor
+    const { error } = message
+    if (error !== undefined) throw engineError(error.code, error.message)
     return message
   }
 
   async #receive(signal: AbortSignal): Promise<void> {
-    try {
-      const plan = { cursor: this.#cursor, follow: true, signal }
-      const { messages, isOver } = await this.#backend.receive(plan)
-      this.#arrived = messages
-      this.#given = 0
-      this.#isOver = isOver
-    } catch (error) {
-      // It is the next one: those before it have been given.
-      if (isCode(error, 'INVALID_MESSAGE')) this.#cursor++
-      throw error
-    }
+    const plan = { cursor: this.#cursor, follow: true, signal }
+    const { messages, isOver } = await this.#backend.receive(plan)
+    this.#arrived = messages
+    this.#given = 0
+    this.#isOver = isOver
   }
 
   /** Reports what was given, so that other programs do not get it. */

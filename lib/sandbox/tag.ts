@@ -48,5 +48,5 @@ function word(value: unknown, at: number): string {
   if (typeof value === 'string') return value === '' ? "''" : showCommand({ argv: [value] })
   if (typeof value === 'number' || typeof value === 'bigint') return String(value)
   const rule = 'must be a string, a number or a list of them'
-  throw refusal(`value ${at + 1} of a template`, rule, value, 'INVALID_COMMAND')
+  throw refusal(`value ${at + 1} of a template`, rule, value, { code: 'INVALID_COMMAND' })
 }

@@ -3,17 +3,13 @@
  */
 import { OptionError } from '../base/errors.js'
 import { urlOf } from '../base/realm.js'
-import type { OptionErrorCode } from '../base/types.js'
 import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
-import { readGroup, refusal } from './read.js'
+import { type RefusalTraits, readGroup, refusal } from './read.js'
 
 /** How a kind of text differs from others. */
-interface TextTraits {
+interface TextTraits extends RefusalTraits {
   /** Default: the rule without 'must be'. */
   bounds?: string
-  code?: OptionErrorCode
-  /** Messages do not show the value. */
-  isSecret?: boolean
 }
 
 /** Values that pass a test and exist only in one process. */
@@ -37,13 +33,11 @@ export function text(
   rule: string,
   traits: TextTraits = {},
 ): Kind<string> {
-  const { bounds = boundsOf(rule), code = 'INVALID_OPTION', isSecret = false } = traits
+  const { bounds = boundsOf(rule), ...shown } = traits
   return {
     read(value, name) {
       if (typeof value === 'string' && accepts(value)) return value
-      throw isSecret && value !== undefined
-        ? new OptionError(code, `${name} ${rule}`)
-        : refusal(name, rule, value, code)
+      throw refusal(name, rule, value, shown)
     },
     json: { schema: { type: 'string' } },
     bounds,
@@ -92,15 +86,16 @@ export function quoted(words: readonly string[]): string {
   return words.map((word) => `'${word}'`).join(', ')
 }
 
-/** An object with options of its own, of which `required` must be given. */
+/** An object with options of its own, of which `required` must be given. `isSecret`: messages do not show what was given. */
 export function object<T extends OptionTable, R extends keyof T & string = never>(
   table: T,
   required: readonly R[] = [],
   bounds = 'an object',
+  { isSecret = false } = {},
 ): Kind<OptionInput<T, NoInfer<R>>, OptionValues<T> & Required<Pick<OptionValues<T>, NoInfer<R>>>> {
   return {
     read(value, name) {
-      const values = readGroup(table, value, name)
+      const values = readGroup(table, value, name, isSecret)
       const missing = required.find((key) => values[key] === undefined)
       if (missing === undefined) return values as OptionValues<T> & Required<Pick<OptionValues<T>, R>>
       const rule =
@@ -112,18 +107,26 @@ export function object<T extends OptionTable, R extends keyof T & string = never
   }
 }
 
-/** A list of at most `most` items. `excess` is the rule that a longer list breaks, if it is another one. */
+/**
+ * A list of at most `most` items. `excess` is the rule that a longer list breaks, if it is another one. `isSecret`: messages do
+ * not show what was given.
+ */
 export function list<In, T>(
   item: Kind<In, T>,
   most: number,
-  { rule, bounds, excess }: { rule: string; bounds: string; excess?: string },
+  {
+    rule,
+    bounds,
+    excess,
+    isSecret = false,
+  }: { rule: string; bounds: string; excess?: string; isSecret?: boolean },
 ): Kind<In[], T[]> {
   return {
     read(value, name) {
-      if (!Array.isArray(value)) throw refusal(name, rule, value)
+      if (!Array.isArray(value)) throw refusal(name, rule, value, { isSecret })
       if (value.length > most)
         throw excess === undefined
-          ? refusal(name, rule, value)
+          ? refusal(name, rule, value, { isSecret })
           : new OptionError('INVALID_OPTION', `${name} ${excess}`)
       return value.map((one, index) => item.read(one, `${name}[${index}]`))
     },

@@ -20,7 +20,7 @@ export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 /** Reads an object of variables. Names must be assignable in bash; a value is a string without NUL, or undefined to unset. */
 export function envChanges(value: unknown, name: string): EnvLists {
   const lists: EnvLists = { names: [], values: [] }
-  for (const [key, item] of readEntries(value, name, "must be an object like { NAME: 'value' }")) {
+  for (const [key, item] of readEntries(value, name, { rule: "must be an object like { NAME: 'value' }" })) {
     if (!VARIABLE_NAME.test(key)) {
       throw new OptionError(
         'INVALID_ENV_NAME',

@@ -4,6 +4,8 @@ import type { Kind } from './kind.js'
 import { refusal } from './read.js'
 
 const MOST_BYTES = 16 * 1024 * 1024
+/** Of arrays and objects. What writes JSON is recursive, and fails at a depth that differs between programs. */
+export const MOST_LEVELS = 1000
 
 /** Any value that JSON has, as one line. Too large a one is refused with MESSAGE_TOO_LARGE. */
 export const message: Kind<unknown, string> = {
@@ -14,7 +16,12 @@ export const message: Kind<unknown, string> = {
     if (bytes > MOST_BYTES)
       throw new SandboxError(
         'MESSAGE_TOO_LARGE',
-        `${name} has ${bytes} bytes as JSON, more than ${MOST_BYTES}`,
+        `${name} has ${bytes} bytes as JSON, more than ${MOST_BYTES}: send less at once`,
+      )
+    if (isDeep(value, line))
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name} must have at most ${MOST_LEVELS} levels of arrays and objects`,
       )
     // Node.js would keep it from the program.
     if (/^\{.*"cmd":"NODE_./s.test(line) && /^NODE_./s.test(String(JSON.parse(line).cmd)))
@@ -25,7 +32,21 @@ export const message: Kind<unknown, string> = {
     return line
   },
   json: { schema: { isAny: true } },
-  bounds: 'a value that JSON has, 16 MiB',
+  bounds: 'a value that JSON has, 16 MiB and 1000 levels',
+}
+
+/** Whether a value has too many levels. `line`: its JSON. */
+export function isDeep(value: unknown, line: string): boolean {
+  // Most messages are too short for that.
+  if (line.length <= 2 * MOST_LEVELS) return false
+  let level = [value].filter(isObject)
+  for (let count = 0; count < MOST_LEVELS && level.length > 0; count++)
+    level = level.flatMap((object) => Object.values(object).filter(isObject))
+  return level.length > 0
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 function lineOf(value: unknown, name: string): string {

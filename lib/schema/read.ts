@@ -13,7 +13,7 @@ import { nearestName, placeOf } from './nearest.js'
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
   if (value === undefined) return Object.create(null)
   const rule = `must be an object like { ${Object.keys(table)[0]}: ... }`
-  const read = (given: unknown, name: string) => readEntries(given, name, rule)
+  const read = (given: unknown, name: string) => readEntries(given, name, { rule })
   return readTable(table, readArgument(read, value, `the options of ${owner}`), owner, '')
 }
 
@@ -36,9 +36,17 @@ export function withDefaults<T extends CallTable>(table: T, given: OptionValues<
   return values as CompleteValues<T>
 }
 
-/** An option that is an object with its own options, which messages call 'limits.memory', for example. */
-export function readGroup<T extends OptionTable>(table: T, value: unknown, name: string): OptionValues<T> {
-  return readTable(table, readEntries(value, name), name, `${name}.`)
+/**
+ * An option that is an object with its own options, which messages call 'limits.memory', for example. `isSecret`: messages do
+ * not show what was given.
+ */
+export function readGroup<T extends OptionTable>(
+  table: T,
+  value: unknown,
+  name: string,
+  isSecret = false,
+): OptionValues<T> {
+  return readTable(table, readEntries(value, name, { isSecret }), name, `${name}.`, isSecret)
 }
 
 function readTable<T extends OptionTable>(
@@ -46,6 +54,7 @@ function readTable<T extends OptionTable>(
   entries: Array<[string, unknown]>,
   owner: string,
   prefix: string,
+  isSecret = false,
 ): OptionValues<T> {
   // Without a prototype: what others have added to Object.prototype is no option.
   const values: OptionValues<T> = Object.create(null)
@@ -53,7 +62,10 @@ function readTable<T extends OptionTable>(
     const entry = Object.hasOwn(table, name) ? table[name] : undefined
     const read = typeof entry === 'function' ? entry : entry?.read
     if (read === undefined) {
-      throw new OptionError('INVALID_OPTION', `${owner} has ${unknownOption(name, Object.keys(table))}`)
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${owner} has ${unknownOption(name, Object.keys(table), isSecret)}`,
+      )
     }
     if (item !== undefined)
       values[name as keyof T] = readArgument(read, item, prefix + name) as OptionValues<T>[keyof T]
@@ -61,13 +73,18 @@ function readTable<T extends OptionTable>(
   return values
 }
 
+/** A shorter name is no secret in a wrong place. */
+const SHORTEST_SECRET = 8
+
 /** Says that an option is unknown, which name is nearest or which call has it, and which options there are. */
-export function unknownOption(name: string, known: readonly string[]): string {
+export function unknownOption(name: string, known: readonly string[], isSecret = false): string {
   const nearest = nearestName(name, known)
   const place = placeOf(name)
   const elsewhere = nearest === undefined && place !== undefined ? ` (${place} has it)` : ''
   const options = nearest === undefined ? 'it has' : `did you mean "${nearest}"? It has`
-  return `no option ${quote(name)}${elsewhere}; ${options}: ${known.join(', ')}`
+  const isShown = !isSecret || nearest !== undefined || name.length < SHORTEST_SECRET
+  const shown = isShown ? quote(name) : 'of this name'
+  return `no option ${shown}${elsewhere}; ${options}: ${known.join(', ')}`
 }
 
 /** Checks one value. An exception of a getter or a proxy becomes the cause of an OptionError. */
@@ -84,14 +101,14 @@ export function readArgument<T>(reader: Reader<T>, value: unknown, name: string)
 export function readEntries(
   value: unknown,
   name: string,
-  rule = 'must be an object',
+  { rule = 'must be an object', isSecret = false } = {},
 ): Array<[string, unknown]> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     const entries = Object.entries(value)
     // A promise or a Map has no such properties, and would count as no options.
     if (entries.length > 0 || PLAIN.has(tagOf(value))) return entries
   }
-  throw refusal(name, rule, value)
+  throw refusal(name, rule, value, { isSecret })
 }
 
 /** Objects whose properties are options: those of literals and classes, and modules. */
@@ -102,14 +119,24 @@ function tagOf(value: object): string {
   return Object.prototype.toString.call(value).slice(8, -1)
 }
 
+/** How the error for a value differs from others. */
+export interface RefusalTraits {
+  code?: OptionErrorCode
+  /** Messages do not show the value. */
+  isSecret?: boolean
+}
+
 /** The error for a value: the rule that it breaks, like 'must be an object', and what it is. */
 export function refusal(
   name: string,
   rule: string,
   value: unknown,
-  code: OptionErrorCode = 'INVALID_OPTION',
+  { code = 'INVALID_OPTION', isSecret = false }: RefusalTraits = {},
 ): OptionError {
-  return new OptionError(code, `${name} ${rule}, not ${describe(value)}`)
+  return new OptionError(
+    code,
+    isSecret && value !== undefined ? `${name} ${rule}` : `${name} ${rule}, not ${describe(value)}`,
+  )
 }
 
 /** Describes a bad value in a message: always short and on one line. */

@@ -1,7 +1,7 @@
 /** Hosts with ports, as lists of the network rules have them. */
-import { OptionError } from '../base/errors.js'
 import { mapped, text } from './constructors.js'
-import { describe } from './read.js'
+import type { Kind } from './kind.js'
+import { type RefusalTraits, refusal } from './read.js'
 
 /** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
 const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
@@ -30,10 +30,7 @@ export const target = mapped(
     read(value, name) {
       const meant = typeof value === 'string' && !isTarget(value) ? targetMeantBy(value) : undefined
       if (meant === undefined) return written.read(value, name)
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} ${TARGET_RULE}: write '${meant}', not ${describe(value)}`,
-      )
+      throw refusal(name, `${TARGET_RULE}: write '${meant}'`, value)
     },
   },
   (text) => text.toLowerCase(),
@@ -66,20 +63,19 @@ function isOrigin(text: string): boolean {
 }
 
 /** One host that certificates name, in lower case, with its port: without any, the one of HTTPS. */
-export const origin = mapped(
-  {
-    ...written,
-    read(value, name) {
-      const text = typeof value === 'string' ? value : ''
-      const given = /:[^\]]*$/.test(text) ? text : `${text}:${HTTPS}`
-      if (isOrigin(given)) return given
-      const meant = targetMeantBy(text)
-      const remedy = meant !== undefined && isOrigin(meant) ? `write '${meant}', not` : 'not'
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} ${ORIGIN_RULE}: ${remedy} ${describe(value)}`.replace(': not', ', not'),
-      )
+export function origin(traits: RefusalTraits = {}): Kind<string> {
+  return mapped(
+    {
+      ...written,
+      read(value, name) {
+        const text = typeof value === 'string' ? value : ''
+        const given = /:[^\]]*$/.test(text) ? text : `${text}:${HTTPS}`
+        if (isOrigin(given)) return given
+        const meant = traits.isSecret ? undefined : targetMeantBy(text)
+        const remedy = meant !== undefined && isOrigin(meant) ? `: write '${meant}'` : ''
+        throw refusal(name, ORIGIN_RULE + remedy, value, traits)
+      },
     },
-  },
-  (text) => text.toLowerCase(),
-)
+    (text) => text.toLowerCase(),
+  )
+}

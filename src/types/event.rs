@@ -73,6 +73,11 @@ pub enum NativeEvent {
         #[napi(ts_type = "number")]
         socket: Socket,
     },
+    /// A session has ended, or its shell has exited without `surviveExit`.
+    Ended {
+        /// Its id.
+        session_id: String,
+    },
     /// A connection waits for an answer.
     Question {
         /// To which host.

@@ -1,6 +1,7 @@
 //! A foreground command and its result.
 
 use super::process::{NativeDetachedProcess, NativeKilledBy, NativePty};
+use super::sandbox::NativeDenial;
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -123,7 +124,7 @@ pub struct NativeResult {
     /// Items of the session's state that were lost before the command.
     pub lost_state: Option<Vec<NativeLostState>>,
     /// Destinations that the session's proxy refused.
-    pub denials: Option<Vec<String>>,
+    pub denials: Option<Vec<NativeDenial>>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Option<Vec<String>>,
 }

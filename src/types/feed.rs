@@ -1,6 +1,7 @@
 //! The feed of events.
 
 use super::process::{NativeKilledBy, NativePty, NativeWaiting};
+use super::sandbox::NativeRequest;
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
@@ -65,6 +66,11 @@ pub struct NativeFeedEvent {
     pub restarts: Option<u32>,
     /// What was refused, withheld or asked for.
     pub target: Option<String>,
+    /// The request that was refused or asked for, if it was not the connection.
+    pub request: Option<NativeRequest>,
+    /// Why it was refused.
+    #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
+    pub denial_reason: Option<String>,
     /// When a question is over; milliseconds since the epoch.
     pub expires_at: Option<f64>,
     /// The answer to a question, if there was one.

@@ -1,5 +1,7 @@
 //! A background process: its start, state, log and resource usage.
 
+use crate::text::Text;
+use nacre_core::process::messages::MessageLines;
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
 
@@ -105,11 +107,15 @@ pub struct NativeLimits {
 #[napi(object, object_from_js = false)]
 pub struct NativeMessages {
     /// Lines of JSON.
-    pub lines: Buffer,
+    #[napi(ts_type = "string")]
+    pub lines: Text<MessageLines>,
     /// The number of messages before them.
     pub first: f64,
     /// Nothing follows.
     pub is_over: bool,
+    /// What follows instead of lines: a message that has no end.
+    #[napi(ts_type = "'tooLong' | 'cut'")]
+    pub rest: Option<&'static str>,
 }
 
 /// Names one process for ever: its id can belong to another process once it was forgotten.

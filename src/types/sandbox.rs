@@ -99,6 +99,15 @@ pub struct NativeSecret {
     pub places: Vec<String>,
 }
 
+/// Rules for the requests to a host.
+#[napi(object)]
+pub struct NativeRequestRules {
+    /// With its port.
+    pub host: String,
+    /// Like `GET,HEAD /repos/**`; the first that matches decides.
+    pub rules: Vec<String>,
+}
+
 /// Rules with absolute paths, without links.
 #[napi(object)]
 pub struct NativeIsolation {
@@ -125,6 +134,8 @@ pub struct NativeIsolation {
     pub answerer: Option<String>,
     /// Values that programs use but never see.
     pub secrets: Vec<NativeSecret>,
+    /// Rules for requests. Several for one host all apply.
+    pub requests: Vec<NativeRequestRules>,
     /// More authorities that are trusted, as PEM.
     pub authorities: Vec<String>,
     /// Programs see and signal only their session's processes.
@@ -138,7 +149,28 @@ pub struct NativeIsolation {
     pub private_caches: bool,
 }
 
-/// A connection that waits for an answer.
+/// A request, as far as rules judge it.
+#[napi(object, object_from_js = false)]
+pub struct NativeRequest {
+    /// As it was sent.
+    pub method: String,
+    /// Without the query.
+    pub path: String,
+}
+
+/// What was refused.
+#[napi(object, object_from_js = false)]
+pub struct NativeDenial {
+    /// Host and port.
+    pub target: String,
+    /// The request, if it was not the connection.
+    pub request: Option<NativeRequest>,
+    /// Absent: by the lists of hosts, or an answer.
+    #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
+    pub reason: Option<String>,
+}
+
+/// A connection or request that waits for an answer.
 #[napi(object, object_from_js = false)]
 pub struct NativeQuestion {
     /// Unique in its sandbox.
@@ -147,6 +179,8 @@ pub struct NativeQuestion {
     pub session_id: String,
     /// Host and port.
     pub target: String,
+    /// The request, if it is not about the connection.
+    pub request: Option<NativeRequest>,
     /// Milliseconds since the epoch.
     pub asked_at: f64,
     /// Milliseconds since the epoch.

@@ -37,10 +37,6 @@ pub enum Code {
     ChannelClosed,
     /// Too many messages wait until the process reads them.
     ChannelFull,
-    /// A message is longer than the limit.
-    MessageTooLarge,
-    /// What a process has sent is no message.
-    InvalidMessage,
     /// The value of an option that only the engine can check is invalid. The message begins with the option's name.
     InvalidOption,
     /// A limit cannot be enforced on this system.
@@ -112,8 +108,6 @@ impl Code {
             Self::InputClosed => "INPUT_CLOSED",
             Self::ChannelClosed => "CHANNEL_CLOSED",
             Self::ChannelFull => "CHANNEL_FULL",
-            Self::MessageTooLarge => "MESSAGE_TOO_LARGE",
-            Self::InvalidMessage => "INVALID_MESSAGE",
             Self::InvalidOption => "INVALID_OPTION",
             Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
             Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",

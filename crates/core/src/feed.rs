@@ -8,6 +8,7 @@ use crate::exec::KilledBy;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Process, ProcessChange, Waiting};
 use crate::questions::{self, Question, QuestionAnswer};
+use crate::wanted::{Denial, Wanted};
 use nacre_containment::lock::Lock;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -66,16 +67,16 @@ pub enum What {
     ProcessEnded { id: String, exit: Exit, killed_by: Option<KilledBy> },
     /// A service has been started again.
     ServiceRestarted { id: String, restarts: u32 },
-    /// A connection was refused.
-    Denied { target: String },
+    /// A connection or request was refused.
+    Denied { denial: Denial },
     /// A repository or a file that nothing protects has appeared in the project.
     Appeared { path: String },
     /// A key of git's config stays in the session's copy.
     Withheld { key: String },
-    /// A connection waits for an answer.
-    Asked { id: u64, target: String, expires_at: SystemTime },
+    /// A connection or request waits for an answer.
+    Asked { id: u64, wanted: Wanted, expires_at: SystemTime },
     /// The answer; `None` if the time was over or nothing waits any more.
-    Answered { id: u64, target: String, answer: Option<QuestionAnswer> },
+    Answered { id: u64, wanted: Wanted, answer: Option<QuestionAnswer> },
 }
 
 /// How a command has ended.
@@ -112,10 +113,10 @@ impl What {
 
     /// What has happened to a question.
     pub fn of_question(question: &Question, happened: questions::QuestionEvent) -> Self {
-        let Question { id, target, expires_at, .. } = question.clone();
+        let Question { id, wanted, expires_at, .. } = question.clone();
         match happened {
-            questions::QuestionEvent::Asked => Self::Asked { id, target, expires_at },
-            questions::QuestionEvent::Closed(answer) => Self::Answered { id, target, answer },
+            questions::QuestionEvent::Asked => Self::Asked { id, wanted, expires_at },
+            questions::QuestionEvent::Closed(answer) => Self::Answered { id, wanted, answer },
         }
     }
 
@@ -132,7 +133,9 @@ impl What {
             Self::CommandEnded { end, .. } => end.cwd.len() + reason(&end.killed_by),
             Self::ProcessEnded { killed_by, .. } => reason(killed_by),
             Self::Withheld { key: text } | Self::Appeared { path: text } => text.len(),
-            Self::Denied { target } | Self::Asked { target, .. } | Self::Answered { target, .. } => target.len(),
+            Self::Denied { denial: Denial { wanted, .. } }
+            | Self::Asked { wanted, .. }
+            | Self::Answered { wanted, .. } => wanted.size(),
             _ => 0,
         };
         size_of::<FeedEvent>() + texts
@@ -284,7 +287,7 @@ mod tests {
     use super::*;
 
     fn denied(length: usize) -> What {
-        What::Denied { target: "x".repeat(length) }
+        What::Denied { denial: Denial::new(Wanted::to("x".repeat(length)), None) }
     }
 
     #[tokio::test]

@@ -1,20 +1,21 @@
 //! Commands that are functions of the host: which ones there are, and what receives their calls.
 
 use crate::error::{Code, Error};
+use nacre_containment::lock::Lock;
 use nacre_host_commands::directory;
 use nacre_isolation::real;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::supervisor::HostCommands;
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Maximum calls of a sandbox at the same time. Further ones fail.
+/// Maximum calls of a session at the same time. Further ones fail.
 const MAX_CALLS: usize = 128;
 /// How long the directory may take to respond.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -81,32 +82,71 @@ type Receive = dyn Fn(&str, OwnedFd) + Send + Sync;
 #[derive(Clone)]
 pub struct OnCall {
     receive: Arc<Receive>,
-    count: Arc<AtomicUsize>,
+    /// Calls by session. A call counts for its id, also when another session has that by its end.
+    counts: Arc<Lock<HashMap<String, usize>>>,
 }
 
 impl OnCall {
     /// Calls this function for each call. [`OnCall::ended`] has to follow.
     pub fn new(receive: impl Fn(&str, OwnedFd) + Send + Sync + 'static) -> Self {
-        Self { receive: Arc::new(receive), count: Arc::default() }
+        Self { receive: Arc::new(receive), counts: Arc::default() }
     }
 
     /// Passes a call on, or closes its connection if there are too many.
     pub(crate) fn call(&self, session: &str, connection: OwnedFd) {
-        if self.count.fetch_add(1, Ordering::Relaxed) < MAX_CALLS {
+        let begins = {
+            let mut counts = self.counts.lock();
+            let count = counts.entry(session.into()).or_default();
+            let begins = *count < MAX_CALLS;
+            *count += usize::from(begins);
+            begins
+        };
+        if begins {
             (self.receive)(session, connection);
-        } else {
-            self.ended();
         }
     }
 
-    /// A call has ended.
-    pub fn ended(&self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+    /// A call of a session has ended.
+    pub fn ended(&self, session: &str) {
+        let mut counts = self.counts.lock();
+        if let Some(count) = counts.get_mut(session) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(session);
+            }
+        }
     }
 }
 
 impl fmt::Debug for OnCall {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("OnCall")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn each_session_has_its_own_calls() {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let on_call = OnCall::new({
+            let received = Arc::clone(&received);
+            move |session, _| received.lock().unwrap().push(session.to_string())
+        });
+        let call = |session, times| (0..times).for_each(|_| on_call.call(session, std::io::pipe().unwrap().0.into()));
+        let count = || received.lock().unwrap().len();
+        call("one", MAX_CALLS + 5);
+        assert_eq!(count(), MAX_CALLS);
+        call("two", 1);
+        assert_eq!(count(), MAX_CALLS + 1);
+        on_call.ended("one");
+        call("one", 2);
+        assert_eq!(count(), MAX_CALLS + 2);
+        (0..MAX_CALLS).for_each(|_| on_call.ended("one"));
+        on_call.ended("two");
+        assert!(on_call.counts.lock().is_empty());
     }
 }

@@ -1,9 +1,11 @@
-//! Questions: whether the programs of a session may connect to a host that its rules do not name.
+//! Questions: whether the programs of a session may connect to a host that its rules do not name, or send a request for which they
+//! ask.
 //!
 //! A connection waits for the answer, at most for the time that the rules set. All connections of a session to one target
-//! wait for the same question. It stays open for its time, also when they have given up: an answer then holds for the next
+//! wait for the same question, and so do all of its requests with one method and path. It stays open for its time, also when they have given up: an answer then holds for the next
 //! attempt. So a program cannot ask again and again.
 
+use crate::wanted::Wanted;
 use nacre_containment::lock::Lock;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -68,8 +70,8 @@ pub struct Question {
     pub id: u64,
     /// The session whose programs want to connect.
     pub session: String,
-    /// Host and port, like `example.com:443`.
-    pub target: String,
+    /// What they want.
+    pub wanted: Wanted,
     /// Wall clock.
     pub asked_at: SystemTime,
     /// When the target is refused without an answer.
@@ -140,7 +142,7 @@ impl Questions {
         let settled = answer.unwrap_or(QuestionAnswer::Deny);
         let session = open.session.upgrade();
         if let Some(session) = &session {
-            session.answers.lock().add(&open.question.target, settled);
+            session.answers.lock().add(&open.question.wanted, settled);
         }
         (self.observer)(&open.question, QuestionEvent::Closed(answer));
         open.answer.send_replace(Some(settled));
@@ -177,34 +179,34 @@ impl Drop for AskingSession {
 /// The answers of a session.
 #[derive(Debug, Default)]
 struct Answers {
-    session: HashSet<String>,
+    session: HashSet<Wanted>,
     /// Whether a connection has used it.
-    once: HashMap<String, bool>,
+    once: HashMap<Wanted, bool>,
     /// Until when.
-    refused: HashMap<String, Instant>,
+    refused: HashMap<Wanted, Instant>,
     /// When questions were asked.
     asked: Vec<Instant>,
 }
 
 impl Answers {
-    /// What an earlier answer says about a target.
-    fn known(&mut self, target: &str) -> Option<bool> {
-        if self.session.contains(target) {
+    /// What an earlier answer says.
+    fn known(&mut self, wanted: &Wanted) -> Option<bool> {
+        if self.session.contains(wanted) {
             return Some(true);
         }
-        if let Some(is_used) = self.once.get_mut(target) {
+        if let Some(is_used) = self.once.get_mut(wanted) {
             *is_used = true;
             return Some(true);
         }
-        self.refused.get(target).filter(|until| Instant::now() < **until).map(|_| false)
+        self.refused.get(wanted).filter(|until| Instant::now() < **until).map(|_| false)
     }
 
-    fn add(&mut self, target: &str, answer: QuestionAnswer) {
-        let target = target.to_string();
+    fn add(&mut self, wanted: &Wanted, answer: QuestionAnswer) {
+        let wanted = wanted.clone();
         match answer {
-            QuestionAnswer::Once if self.once.len() < MOST_ALLOWED => drop(self.once.insert(target, false)),
-            QuestionAnswer::Session if self.session.len() < MOST_ALLOWED => drop(self.session.insert(target)),
-            QuestionAnswer::Deny => drop(self.refused.insert(target, Instant::now() + REFUSED)),
+            QuestionAnswer::Once if self.once.len() < MOST_ALLOWED => drop(self.once.insert(wanted, false)),
+            QuestionAnswer::Session if self.session.len() < MOST_ALLOWED => drop(self.session.insert(wanted)),
+            QuestionAnswer::Deny => drop(self.refused.insert(wanted, Instant::now() + REFUSED)),
             QuestionAnswer::Once | QuestionAnswer::Session => {}
         }
     }
@@ -228,15 +230,15 @@ impl Asking {
         Self(Arc::new(AskingSession { questions, id, ask, answers: Lock::default() }))
     }
 
-    /// Whether an answer allows this target. Without one, it is asked for. False after the time limit, and for what is too much.
+    /// Whether an answer allows this. Without one, it is asked for. False after the time limit, and for what is too much.
     /// Cancel-safe.
-    pub async fn allows(&self, target: &str) -> bool {
-        match self.ask(target) {
+    pub async fn allows(&self, wanted: &Wanted) -> bool {
+        match self.ask(wanted) {
             Ok(known) => known,
             Err(mut answer) => {
                 let given = answer.wait_for(Option::is_some).await.ok().and_then(|answer| *answer);
                 // This uses an answer for one command.
-                let known = self.0.answers.lock().known(target);
+                let known = self.0.answers.lock().known(wanted);
                 known.unwrap_or(given.is_some_and(|answer| answer != QuestionAnswer::Deny))
             }
         }
@@ -250,11 +252,11 @@ impl Asking {
     }
 
     /// The decision that is known, or what will receive the answer.
-    fn ask(&self, target: &str) -> Result<bool, watch::Receiver<Option<QuestionAnswer>>> {
+    fn ask(&self, wanted: &Wanted) -> Result<bool, watch::Receiver<Option<QuestionAnswer>>> {
         let AskingSession { questions, id: session, ask, answers } = &*self.0;
         let mut table = questions.table.lock();
         let mut answers = answers.lock();
-        if let Some(known) = answers.known(target) {
+        if let Some(known) = answers.known(wanted) {
             return Ok(known);
         }
         let own: Vec<&OpenQuestion> =
@@ -262,7 +264,7 @@ impl Asking {
         if own.iter().map(|open| open.answer.receiver_count()).sum::<usize>() >= MOST_WAITING {
             return Ok(false);
         }
-        if let Some(open) = own.iter().find(|open| open.question.target == target) {
+        if let Some(open) = own.iter().find(|open| open.question.wanted == *wanted) {
             return Err(open.answer.subscribe());
         }
         if own.len() >= MOST_OPEN || !answers.may_ask() {
@@ -273,7 +275,7 @@ impl Asking {
         let question = Question {
             id,
             session: session.clone(),
-            target: target.to_string(),
+            wanted: wanted.clone(),
             asked_at,
             expires_at: asked_at + ask.limit,
             answerer: ask.answerer.clone(),
@@ -318,17 +320,19 @@ mod tests {
 
     /// What is decided about a target while the only open question is answered.
     async fn answered(asking: &Asking, target: &str, given: QuestionAnswer) -> bool {
-        tokio::join!(asking.allows(target), async { answer(&asking.0.questions, given) }).0
+        let wanted = Wanted::to(target);
+        tokio::join!(asking.allows(&wanted), async { answer(&asking.0.questions, given) }).0
     }
 
     #[tokio::test(start_paused = true)]
     async fn all_connections_to_a_target_wait_for_one_answer() {
         let (questions, happened) = questions();
         let asking = asking(&questions, "one");
-        let both = async { tokio::join!(asking.allows("a:1"), asking.allows("a:1")) };
+        let wanted = Wanted::to("a:1");
+        let both = async { tokio::join!(asking.allows(&wanted), asking.allows(&wanted)) };
         let (allowed, ()) = tokio::join!(both, async { answer(&questions, QuestionAnswer::Once) });
         assert_eq!(allowed, (true, true));
-        assert!(asking.allows("a:1").await);
+        assert!(asking.allows(&Wanted::to("a:1")).await);
         let all: Vec<_> = happened.try_iter().collect();
         assert_eq!(all, [(1, QuestionEvent::Asked), (1, QuestionEvent::Closed(Some(QuestionAnswer::Once)))]);
     }
@@ -340,9 +344,9 @@ mod tests {
         assert!(answered(&asking, "once:1", QuestionAnswer::Once).await);
         assert!(answered(&asking, "session:1", QuestionAnswer::Session).await);
         asking.end_command();
-        assert!(asking.allows("session:1").await);
+        assert!(asking.allows(&Wanted::to("session:1")).await);
         assert!(!answered(&asking, "once:1", QuestionAnswer::Deny).await);
-        assert!(!asking.allows("once:1").await);
+        assert!(!asking.allows(&Wanted::to("once:1")).await);
         assert!(!answered(&other, "session:1", QuestionAnswer::Deny).await);
         asking.end_command();
         assert!(answered(&asking, "once:1", QuestionAnswer::Once).await);
@@ -352,14 +356,14 @@ mod tests {
     async fn an_answer_that_comes_late_holds_for_the_next_attempt() {
         let (questions, _happened) = questions();
         let asking = asking(&questions, "one");
-        assert!(tokio::time::timeout(Duration::from_secs(1), asking.allows("a:1")).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_secs(1), asking.allows(&Wanted::to("a:1"))).await.is_err());
         assert_eq!(questions.open().len(), 1);
         asking.end_command();
         answer(&questions, QuestionAnswer::Once);
         asking.end_command();
-        assert!(asking.allows("a:1").await);
+        assert!(asking.allows(&Wanted::to("a:1")).await);
         asking.end_command();
-        assert!(asking.ask("a:1").is_err());
+        assert!(asking.ask(&Wanted::to("a:1")).is_err());
     }
 
     #[tokio::test(start_paused = true)]
@@ -367,12 +371,12 @@ mod tests {
         let (questions, happened) = questions();
         let asking = asking(&questions, "one");
         let begun = Instant::now();
-        assert!(!asking.allows("a:1").await);
+        assert!(!asking.allows(&Wanted::to("a:1")).await);
         assert!(begun.elapsed() >= LIMIT);
         assert!(questions.open().is_empty());
-        assert!(!asking.allows("a:1").await);
+        assert!(!asking.allows(&Wanted::to("a:1")).await);
         tokio::time::advance(REFUSED).await;
-        assert!(asking.ask("a:1").is_err());
+        assert!(asking.ask(&Wanted::to("a:1")).is_err());
         drop(asking);
         assert!(questions.open().is_empty());
         let closed = QuestionEvent::Closed(None);
@@ -384,21 +388,26 @@ mod tests {
     async fn a_session_asks_and_waits_within_limits() {
         let (questions, _happened) = questions();
         let (asking, other) = (asking(&questions, "one"), asking(&questions, "two"));
-        let waiting: Vec<_> = (0..MOST_OPEN).map(|port| asking.ask(&format!("a:{port}")).unwrap_err()).collect();
-        assert!(!asking.ask("b:1").unwrap());
-        let more: Vec<_> = (0..MOST_WAITING - MOST_OPEN).map(|_| asking.ask("a:1").unwrap_err()).collect();
-        assert!(!asking.ask("a:1").unwrap());
-        assert!(other.ask("b:1").is_err());
+        let waiting: Vec<_> =
+            (0..MOST_OPEN).map(|port| asking.ask(&Wanted::to(format!("a:{port}"))).unwrap_err()).collect();
+        assert!(!asking.ask(&Wanted::to("b:1")).unwrap());
+        let more: Vec<_> = (0..MOST_WAITING - MOST_OPEN).map(|_| asking.ask(&Wanted::to("a:1")).unwrap_err()).collect();
+        assert!(!asking.ask(&Wanted::to("a:1")).unwrap());
+        assert!(other.ask(&Wanted::to("b:1")).is_err());
         drop((waiting, more));
         for round in 0..MOST_ASKED {
             questions
                 .open()
                 .iter()
                 .for_each(|question| assert!(questions.answer(question.id, QuestionAnswer::Session)));
-            assert_eq!(asking.ask(&format!("c:{round}")).is_err(), round + MOST_OPEN < MOST_ASKED, "{round}");
+            assert_eq!(
+                asking.ask(&Wanted::to(format!("c:{round}"))).is_err(),
+                round + MOST_OPEN < MOST_ASKED,
+                "{round}"
+            );
         }
-        assert!(asking.ask("a:1").unwrap());
+        assert!(asking.ask(&Wanted::to("a:1")).unwrap());
         tokio::time::advance(EVERY).await;
-        assert!(asking.ask("d:1").is_err());
+        assert!(asking.ask(&Wanted::to("d:1")).is_err());
     }
 }

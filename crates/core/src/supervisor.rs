@@ -41,6 +41,8 @@ pub struct Launch<'a> {
     pub mark: Option<u64>,
     /// The commands of the host.
     pub commands: Option<HostCommands>,
+    /// Where programs call them.
+    pub listener: Option<OwnedFd>,
 }
 
 /// A running supervisor. Dropping it closes the socket, so the supervisor ends everything below it. A separate task
@@ -88,7 +90,7 @@ impl Supervisor {
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
     pub fn start(launch: Launch<'_>) -> io::Result<Self> {
-        let Launch { program: executable, cwd, shell, env, user, limits, group, mark, commands } = launch;
+        let Launch { program: executable, cwd, shell, env, user, limits, group, mark, commands, listener } = launch;
         let (link, theirs) = Link::pair()?;
         let setup = Setup {
             host: std::process::id().cast_signed(),
@@ -100,7 +102,7 @@ impl Supervisor {
             mark,
             commands,
         };
-        link.post(LinkMessage::of(&setup, Vec::new())?);
+        link.post(LinkMessage::of(&setup, listener.into_iter().map(Into::into).collect())?);
         let mut command = program(executable);
         let inherited = env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
         command.envs(inherited.map(|(name, value)| (name, variables::inherited(name, value))));

@@ -1,8 +1,8 @@
 //! The authority of a session. Its key exists only in the memory of this process.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SerialNumber,
+    BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
+    GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SerialNumber,
 };
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -36,10 +36,7 @@ impl Authority {
         let mut params = named("nacre sandbox", Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params.name_constraints = Some(NameConstraints {
-            permitted_subtrees: hosts.into_iter().map(GeneralSubtree::DnsName).collect(),
-            excluded_subtrees: Vec::new(),
-        });
+        params.name_constraints = Some(constraints(&hosts));
         let certificate = params.self_signed(&key).map_err(io::Error::other)?;
         Ok(Self {
             pem: certificate.pem(),
@@ -86,6 +83,19 @@ impl Authority {
     }
 }
 
+/// These hosts alone: without the names below them, which a name covers, and without addresses, which names do not.
+fn constraints(hosts: &[String]) -> NameConstraints {
+    let has_host_below = |host: &String| hosts.iter().any(|other| other.ends_with(&format!(".{host}")));
+    // With a point in front, the name itself is not covered.
+    let below =
+        hosts.iter().filter(|host| !has_host_below(host)).map(|host| GeneralSubtree::DnsName(format!(".{host}")));
+    let addresses = [CidrSubnet::V4([0; 4], [0; 4]), CidrSubnet::V6([0; 16], [0; 16])].map(GeneralSubtree::IpAddress);
+    NameConstraints {
+        permitted_subtrees: hosts.iter().cloned().map(GeneralSubtree::DnsName).collect(),
+        excluded_subtrees: below.chain(addresses).collect(),
+    }
+}
+
 fn named(name: &str, hosts: Vec<String>) -> io::Result<CertificateParams> {
     let mut params = CertificateParams::new(hosts).map_err(io::Error::other)?;
     params.distinguished_name = DistinguishedName::new();
@@ -99,4 +109,37 @@ fn named(name: &str, hosts: Vec<String>) -> io::Result<CertificateParams> {
     let begin = OffsetDateTime::now_utc() - Duration::days(1);
     (params.not_before, params.not_after) = (begin, begin + Duration::days(DAYS));
     Ok(params)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::RootCertStore;
+    use rustls::client::WebPkiServerVerifier;
+    use rustls::client::danger::ServerCertVerifier;
+    use rustls::pki_types::{ServerName, UnixTime};
+
+    #[test]
+    fn is_good_for_its_hosts_alone() {
+        let hosts = ["a.example", "b.example", "x.b.example"].map(str::to_owned);
+        let authority = Authority::new(hosts.to_vec()).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.clone()).unwrap();
+        let provider = crate::origin::provider();
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build().unwrap();
+        let is_good = |name: &str| {
+            let leaf =
+                named(name, vec![name.to_owned()]).unwrap().signed_by(&authority.key, &authority.issuer).unwrap();
+            let server = ServerName::try_from(name.to_owned()).unwrap();
+            verifier.verify_server_cert(leaf.der(), &[], &server, &[], UnixTime::now()).is_ok()
+        };
+        for name in hosts {
+            assert!(is_good(&name), "{name}");
+        }
+        for name in ["example", "x.a.example", "xa.example", "y.x.b.example", "other.example", "127.0.0.1", "::1"] {
+            assert!(!is_good(name), "{name}");
+        }
+        // X.509 cannot name one of them and a name below it without the others.
+        assert!(is_good("y.b.example"));
+    }
 }

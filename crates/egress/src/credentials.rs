@@ -35,8 +35,7 @@ pub fn insert(headers: &mut HeaderMap, secrets: &[Secret]) {
 
 /// Masks each text in headers or trailers. A header goes whose name has a text, in whatever case.
 pub fn mask(headers: &mut HeaderMap, masks: &Pairs) {
-    let has_text = |name: &HeaderName| masks.iter().any(|pair| pair.is_in_name(name.as_str()));
-    let told: Vec<HeaderName> = headers.keys().filter(|name| has_text(name)).cloned().collect();
+    let told: Vec<HeaderName> = headers.keys().filter(|name| masks.are_in_name(name.as_str())).cloned().collect();
     told.iter().for_each(|name| drop(headers.remove(name)));
     for value in headers.values_mut() {
         if let Some(masked) = masks.replaced(value.as_bytes()).and_then(|text| HeaderValue::from_bytes(&text).ok()) {
@@ -100,7 +99,8 @@ pub fn with_query(uri: &Uri, secrets: &[Secret]) -> Option<String> {
     is_changed.then(|| format!("{}?{}", uri.path(), made.join("&")))
 }
 
-fn decode(text: &str) -> Vec<u8> {
+/// Without percent-encoding.
+pub fn decode(text: &str) -> Vec<u8> {
     let bytes = text.as_bytes();
     let (mut made, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(&byte) = bytes.get(at) {

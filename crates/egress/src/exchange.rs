@@ -2,28 +2,36 @@
 
 use super::origin::Link;
 use super::replace::{Inflate, Replace};
-use super::{Origin, Treatment, credentials};
+use super::rules::Verdict;
+use super::{Observer, Origin, Reason, Treatment, Wish, credentials, default_port};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
-    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
+use hyper::http::uri::Scheme;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
+/// Some servers take another method or path from these, which rules have not judged.
+const OVERRIDES: [&str; 5] =
+    ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
+
 type Body = Either<Replace<Incoming>, Full<Bytes>>;
 
 /// What the requests of a connection have in common.
 pub struct Exchange {
-    treatment: Treatment,
+    treatment: Arc<Treatment>,
+    observer: Arc<dyn Observer>,
     origin: Origin,
+    scheme: &'static str,
     link: Link,
     /// The connection that has become a WebSocket.
     upgrades: Mutex<JoinSet<()>>,
@@ -42,8 +50,14 @@ impl Refusal {
 }
 
 impl Exchange {
-    pub fn new(treatment: Treatment, origin: Origin, link: Link) -> Self {
-        Self { treatment, origin, link, upgrades: Mutex::default() }
+    pub fn new(
+        treatment: Arc<Treatment>,
+        observer: Arc<dyn Observer>,
+        origin: Origin,
+        scheme: &'static str,
+        link: Link,
+    ) -> Self {
+        Self { treatment, observer, origin, scheme, link, upgrades: Mutex::default() }
     }
 
     pub fn is_broken(&self) -> bool {
@@ -62,6 +76,9 @@ impl Exchange {
     /// The connection to the host has ended, so that of the client is to end, too.
     pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
         if let Err(refusal) = self.check(&request) {
+            return Ok(refusal.reply());
+        }
+        if let Err(refusal) = self.judge(&request).await {
             return Ok(refusal.reply());
         }
         match self.forward(request).await {
@@ -91,10 +108,11 @@ impl Exchange {
                 self.origin,
                 String::from_utf8_lossy(other)
             );
+            self.observer.refused(self.wish(request), Reason::Host);
             return Err(Refusal(StatusCode::MISDIRECTED_REQUEST, text));
         }
-        if request.uri().scheme_str().is_some_and(|scheme| scheme != "https") {
-            return bad("this connection is for https");
+        if request.uri().scheme_str().is_some_and(|scheme| scheme != self.scheme) {
+            return bad(&format!("this connection is for {}:", self.scheme));
         }
         if request.method() == Method::CONNECT
             || request.method() == Method::TRACE
@@ -108,10 +126,33 @@ impl Exchange {
         Ok(())
     }
 
+    /// Applies the rules of the host.
+    async fn judge(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+        let wish = self.wish(request);
+        let judged = self.treatment.rules.iter().map(|rules| (rules.judge(&wish.method, &wish.path), rules));
+        let Some((verdict, rules)) = judged.max_by_key(|(verdict, _)| *verdict) else { return Ok(()) };
+        let is_allowed = match verdict {
+            Verdict::Allow => true,
+            Verdict::Deny => false,
+            Verdict::Ask => self.observer.allows(&wish).await,
+        };
+        if is_allowed {
+            return Ok(());
+        }
+        let text = format!("isolation.network does not allow {wish}. Allowed there: {}.", rules.allowed());
+        self.observer.refused(wish, Reason::Rule);
+        Err(Refusal(StatusCode::FORBIDDEN, text))
+    }
+
+    fn wish(&self, request: &Request<Incoming>) -> Wish {
+        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        Wish { scheme: self.scheme, origin: self.origin.clone(), method, path }
+    }
+
     fn is_own(&self, name: &[u8]) -> bool {
-        let port = self.origin.port;
+        let is_default = self.origin.port == default_port(self.scheme);
         let is_same = |own: String| name.eq_ignore_ascii_case(own.as_bytes());
-        is_same(self.origin.to_string()) || port == 443 && is_same(self.origin.host.clone())
+        is_same(self.origin.to_string()) || is_default && is_same(self.origin.host.clone())
     }
 
     async fn forward(&self, mut request: Request<Incoming>) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
@@ -127,14 +168,17 @@ impl Exchange {
         if parts.headers.get(TE).is_some_and(|value| value != "trailers") {
             parts.headers.remove(TE);
         }
-        self.fill(&mut parts);
+        let is_head = parts.method == Method::HEAD;
+        if let Err(refusal) = self.fill(&mut parts) {
+            return Ok(Err(refusal));
+        }
         // A compressed body keeps its placeholders.
         let is_plain = parts.headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");
         let bodies = if is_plain { Arc::clone(&self.treatment.bodies) } else { Arc::default() };
         if !bodies.keeps_lengths() {
             parts.headers.remove(CONTENT_LENGTH);
         }
-        let request = Request::from_parts(parts, Replace::new(body, bodies, None));
+        let request = Request::from_parts(parts, Replace::request(body, bodies));
         let reply = match &self.link {
             Link::Broken(reason) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, reason.to_string()))),
             Link::One(sender) => {
@@ -149,7 +193,7 @@ impl Exchange {
             }
         };
         match reply {
-            Ok(reply) => Ok(self.pass(reply, upgrade)),
+            Ok(reply) => Ok(self.pass(reply, upgrade, is_head)),
             // Not sent, or cut off: as if the host had closed the connection to the client.
             Err(error) => Err(error),
         }
@@ -160,7 +204,13 @@ impl Exchange {
     }
 
     /// Makes the head of a request that of one to the host.
-    fn fill(&self, parts: &mut Parts) {
+    fn fill(&self, parts: &mut Parts) -> Result<(), Refusal> {
+        if !self.treatment.rules.is_empty() {
+            // Gateways of the CGI kind take `_` for `-`.
+            let is_override = |name: &&HeaderName| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
+            let overrides: Vec<HeaderName> = parts.headers.keys().filter(is_override).cloned().collect();
+            overrides.iter().for_each(|name| drop(parts.headers.remove(name)));
+        }
         if !self.treatment.secrets.is_empty() {
             // What is compressed would have to be decompressed to be masked.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -173,18 +223,32 @@ impl Exchange {
                 name.into_iter().for_each(|name| drop(parts.headers.insert(HOST, name)));
             }
             parts.version = Version::HTTP_11;
-            let path = filled.or_else(|| parts.uri.path_and_query().map(|path| path.as_str().to_owned()));
-            // It was the path of a request, so it is one.
-            parts.uri = path.and_then(|path| path.parse().ok()).unwrap_or_default();
-        } else if let Some(path) = filled.and_then(|path| path.parse().ok()) {
-            let mut uri = parts.uri.clone().into_parts();
-            uri.path_and_query = Some(path);
-            parts.uri = Uri::from_parts(uri).unwrap_or_default();
         }
+        let mut uri = std::mem::take(&mut parts.uri).into_parts();
+        if let Some(filled) = filled {
+            let text = "the path and the query with a secret are too long for a request. Send the secret in a header.";
+            let path = filled.parse().map_err(|_| Refusal(StatusCode::BAD_REQUEST, text.to_owned()))?;
+            uri.path_and_query = Some(path);
+        }
+        if self.has_version_one() {
+            (uri.scheme, uri.authority) = (None, None);
+        } else if uri.authority.is_none() {
+            // Its place in HTTP/2.
+            let host = parts.headers.remove(HOST).and_then(|host| host.to_str().ok()?.parse().ok());
+            (uri.scheme, uri.authority) = (Some(Scheme::HTTPS), host);
+        }
+        let refusal = |_| Refusal(StatusCode::BAD_REQUEST, "a request has a path".to_owned());
+        parts.uri = Uri::from_parts(uri).map_err(refusal)?;
+        Ok(())
     }
 
     /// Makes a reply that the client may see.
-    fn pass(&self, mut reply: Response<Incoming>, upgrade: Option<OnUpgrade>) -> Result<Response<Body>, Refusal> {
+    fn pass(
+        &self,
+        mut reply: Response<Incoming>,
+        upgrade: Option<OnUpgrade>,
+        is_head: bool,
+    ) -> Result<Response<Body>, Refusal> {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
             let server = hyper::upgrade::on(&mut reply);
             self.upgrades.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
@@ -200,7 +264,9 @@ impl Exchange {
         // A host may write anything there; HTTP/2 has none.
         reply.extensions_mut().remove::<ReasonPhrase>();
         let masks = &self.treatment.masks;
-        let inflate = if masks.is_empty() { None } else { inflate(&reply, &self.origin)? };
+        // Its head can be that of a reply with a body (RFC 9110, sections 9.3.2 and 15.4.5).
+        let has_body = !is_head && reply.status() != StatusCode::NOT_MODIFIED;
+        let inflate = if masks.is_empty() || !has_body { None } else { inflate(&reply, &self.origin)? };
         let headers = reply.headers_mut();
         credentials::mask(headers, masks);
         if inflate.is_some() {
@@ -210,7 +276,7 @@ impl Exchange {
             headers.remove(CONTENT_LENGTH);
         }
         let masks = Arc::clone(masks);
-        Ok(reply.map(|body| Either::Left(Replace::new(body, masks, inflate))))
+        Ok(reply.map(|body| Either::Left(Replace::reply(body, masks, inflate))))
     }
 }
 

@@ -15,15 +15,23 @@ mod forms;
 mod origin;
 mod placeholder;
 mod replace;
+mod rules;
+#[cfg(test)]
+mod testing;
+mod tunnel;
 
 pub use origin::system_bundle;
 pub use placeholder::placeholder;
+pub use rules::check_rule;
 
 use authority::Authority;
 use forms::Pairs;
+use rules::Rules;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
@@ -102,6 +110,9 @@ pub struct Secret {
 pub struct Plan {
     /// The secrets.
     pub secrets: Vec<Secret>,
+    /// Hosts with rules for their requests, like `GET,HEAD /repos/**`, `deny DELETE /**` or `ask POST /**`. The first that
+    /// matches decides, and none means no. All lists for one host apply.
+    pub requests: Vec<(Origin, Vec<String>)>,
     /// More authorities of hosts, as PEM.
     pub authorities: Vec<String>,
 }
@@ -109,20 +120,103 @@ pub struct Plan {
 impl Plan {
     /// Whether nothing is to be decrypted.
     pub fn is_empty(&self) -> bool {
-        self.secrets.is_empty()
+        self.secrets.is_empty() && self.requests.is_empty()
     }
+}
+
+/// A request, as far as rules judge it, or a connection, which has no method and no path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    /// `https` or `http`.
+    pub scheme: &'static str,
+    /// Its host.
+    pub origin: Origin,
+    /// Its method.
+    pub method: String,
+    /// Its path, without the query.
+    pub path: String,
+}
+
+impl Wish {
+    fn connection(origin: &Origin) -> Self {
+        Self { scheme: "https", origin: origin.clone(), method: String::new(), path: String::new() }
+    }
+}
+
+impl fmt::Display for Wish {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheme, origin, method, path } = self;
+        if method.is_empty() {
+            return origin.fmt(formatter);
+        }
+        let port = if origin.port == default_port(scheme) { String::new() } else { format!(":{}", origin.port) };
+        write!(formatter, "{method} {scheme}://{}{port}{path}", origin.host)
+    }
+}
+
+fn default_port(scheme: &str) -> u16 {
+    if scheme == "http" { 80 } else { 443 }
+}
+
+/// Why something was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// By a rule, by none, or by an answer.
+    Rule,
+    /// It named another host.
+    Host,
+    /// TLS named another host, or none.
+    TlsName,
+    /// A host with a secret was not addressed by HTTP over TLS.
+    NotHttp,
+    /// The client does not trust the authority of the session.
+    Untrusted,
+}
+
+impl Reason {
+    /// Its name in the interface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rule => "rule",
+            Self::Host => "host",
+            Self::TlsName => "tls-name",
+            Self::NotHttp => "not-http",
+            Self::Untrusted => "untrusted",
+        }
+    }
+}
+
+/// What decides about requests and learns of them.
+pub trait Observer: Send + Sync {
+    /// Whether a request may be sent for which a rule asks.
+    fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>>;
+    /// A request was refused. Must not block.
+    fn refused(&self, wish: Wish, reason: Reason);
+}
+
+/// Refuses what a rule asks for.
+struct NoObserver;
+
+impl Observer for NoObserver {
+    fn allows(&self, _: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        Box::pin(std::future::ready(false))
+    }
+
+    fn refused(&self, _: Wish, _: Reason) {}
 }
 
 /// The decrypted connections of a session.
 pub struct Egress {
-    plan: Plan,
+    treatments: Vec<(Origin, Arc<Treatment>)>,
+    observer: Arc<dyn Observer>,
     authority: Authority,
     origins: Arc<origin::Origins>,
 }
 
 impl fmt::Debug for Egress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Egress").field("plan", &self.plan).finish_non_exhaustive()
+        let hosts: Vec<&Origin> = self.treatments.iter().map(|(origin, _)| origin).collect();
+        formatter.debug_struct("Egress").field("hosts", &hosts).finish_non_exhaustive()
     }
 }
 
@@ -130,12 +224,28 @@ impl Egress {
     /// Makes an authority for the hosts of a plan.
     ///
     /// # Errors
-    /// A host is no name that a certificate can have, or there are no random numbers.
-    pub fn new(plan: Plan) -> io::Result<Self> {
-        let hosts = plan.secrets.iter().flat_map(|secret| &secret.hosts).map(|origin| origin.host.clone());
-        let authority = Authority::new(hosts.collect())?;
+    /// A host is no name that a certificate can have, a rule cannot be read, or there are no random numbers.
+    pub fn new(plan: &Plan) -> io::Result<Self> {
+        Self::observed(plan, Arc::new(NoObserver))
+    }
+
+    /// The same, with what decides about requests and learns of them.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn observed(plan: &Plan, observer: Arc<dyn Observer>) -> io::Result<Self> {
+        let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+        let named = plan.secrets.iter().flat_map(|secret| &secret.hosts);
+        let mut treatments: Vec<(Origin, Arc<Treatment>)> = Vec::new();
+        for origin in named.chain(plan.requests.iter().map(|(origin, _)| origin)) {
+            if !treatments.iter().any(|(known, _)| known == origin) {
+                let treatment = Treatment::new(plan, origin).map_err(invalid)?;
+                treatments.push((origin.clone(), treatment.into()));
+            }
+        }
+        let authority = Authority::new(treatments.iter().map(|(origin, _)| origin.host.clone()).collect())?;
         let origins = Arc::new(origin::Origins::new(plan.authorities.clone()));
-        Ok(Self { plan, authority, origins })
+        Ok(Self { treatments, observer, authority, origins })
     }
 
     /// The certificate of the authority, as PEM.
@@ -143,34 +253,46 @@ impl Egress {
         self.authority.pem()
     }
 
-    /// Whether connections to this host are decrypted. `host` is in lower case.
+    /// Whether requests to this host have secrets or rules. `host` is in lower case.
     pub fn covers(&self, host: &str, port: u16) -> bool {
-        self.plan.secrets.iter().any(|secret| secret.is_for(host, port))
+        self.find(host, port).is_some()
     }
 
-    /// What applies to the requests for a host.
-    fn treatment(&self, origin: &Origin) -> Treatment {
-        let own = || self.plan.secrets.iter().filter(|secret| secret.is_for(&origin.host, origin.port));
-        let in_bodies = own().filter(|secret| secret.places.contains(&Place::Body));
-        Treatment {
-            secrets: own().cloned().collect(),
-            bodies: Arc::new(Pairs::into_requests(in_bodies)),
-            masks: Arc::new(Pairs::masks(own())),
-        }
+    fn find(&self, host: &str, port: u16) -> Option<&Arc<Treatment>> {
+        let found = self.treatments.iter().find(|(origin, _)| origin.host == host && origin.port == port);
+        found.map(|(_, treatment)| treatment)
     }
 }
 
 impl Secret {
-    fn is_for(&self, host: &str, port: u16) -> bool {
-        self.hosts.iter().any(|origin| origin.host == host && origin.port == port)
+    fn is_for(&self, origin: &Origin) -> bool {
+        self.hosts.contains(origin)
     }
 }
 
-/// What happens to the requests of a connection, and to their replies.
+/// What happens to the requests for a host, and to their replies.
 struct Treatment {
+    /// Each must allow a request. Empty: any may be sent.
+    rules: Vec<Rules>,
     secrets: Vec<Secret>,
     /// Placeholders in bodies, and their values.
     bodies: Arc<Pairs>,
     /// Values in replies, and their placeholders.
     masks: Arc<Pairs>,
+}
+
+impl Treatment {
+    fn new(plan: &Plan, origin: &Origin) -> Result<Self, String> {
+        let lists = plan.requests.iter().filter(|(ruled, _)| ruled == origin).map(|(_, list)| Rules::read(list));
+        let rules: Result<_, String> = lists.collect();
+        let rules = rules.map_err(|reason| format!("the rules for {origin}: {reason}"))?;
+        let own = || plan.secrets.iter().filter(|secret| secret.is_for(origin));
+        let in_bodies = own().filter(|secret| secret.places.contains(&Place::Body));
+        Ok(Self {
+            rules,
+            secrets: own().cloned().collect(),
+            bodies: Arc::new(Pairs::into_requests(in_bodies)),
+            masks: Arc::new(Pairs::masks(own())),
+        })
+    }
 }

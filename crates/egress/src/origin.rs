@@ -100,13 +100,8 @@ impl Origins {
     ) -> Linked {
         let first = offered.first().cloned().unwrap_or_default();
         let connecting = timeout(PATIENCE, self.try_connect(host, offered, dial));
-        match connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
-            Ok(linked) => linked,
-            Err(error) => {
-                let link = Link::Broken(explain(host, &error).into());
-                Linked { link, protocol: first, end: watch::channel(()).1, task: None }
-            }
-        }
+        let linked = connecting.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        linked.unwrap_or_else(|error| Linked::broken(host, &error, first))
     }
 
     async fn try_connect(
@@ -151,6 +146,25 @@ impl Origins {
         let own = self.authorities.iter().flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()));
         roots.add_parsable_certificates(system.chain(own).flatten());
         roots
+    }
+}
+
+/// Connects to a host without TLS. A failure becomes a broken link.
+pub async fn connect_plain(host: &str, dial: impl Future<Output = io::Result<TcpStream>>) -> Linked {
+    let connecting = async {
+        let server = dial.await?;
+        server.set_nodelay(true)?;
+        let (sender, end) = watch::channel(());
+        let (link, task) = one(server, sender).await?;
+        Ok(Linked { link, protocol: Vec::new(), end, task: Some(task) })
+    };
+    let linked = timeout(PATIENCE, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    linked.unwrap_or_else(|error| Linked::broken(host, &error, Vec::new()))
+}
+
+impl Linked {
+    fn broken(host: &str, error: &io::Error, protocol: Vec<u8>) -> Self {
+        Self { link: Link::Broken(explain(host, error).into()), protocol, end: watch::channel(()).1, task: None }
     }
 }
 

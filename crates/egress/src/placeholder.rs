@@ -54,6 +54,10 @@ pub fn placeholder(value: &str) -> io::Result<String> {
     }
     let start = BEGINNINGS.iter().find(|start| value.starts_with(**start)).map_or(0, |start| start.len());
     let enough = |start: usize| value[start..].bytes().filter(u8::is_ascii_alphanumeric).count() >= FEWEST;
+    if !enough(0) {
+        // Most of its form is the value itself.
+        return value.chars().map(|_| draw(ALL)).collect();
+    }
     let start = if enough(start) { start } else { 0 };
     Ok(format!("{}{}", &value[..start], drawn(&value[start..])?))
 }
@@ -136,6 +140,30 @@ mod tests {
         }
         assert_eq!(form(&placeholder("12345678").unwrap()), "99999999");
         assert!(placeholder("deadbeefcafe").unwrap().bytes().all(|byte| HEX.contains(&byte)));
+    }
+
+    #[test]
+    fn of_a_random_value_has_its_form_and_enough_that_is_drawn() {
+        let mut random = crate::testing::Random::new();
+        for _ in 0..3_000 {
+            let start = [BEGINNINGS[random.below(BEGINNINGS.len())], ""][random.below(2)];
+            let letters = ["0123456789", "0123456789abcdef", "abcXYZ019", "ab1-_./+= \"\\%&"][random.below(4)];
+            let value = format!("{start}{}", random.text(letters, 60));
+            let made = placeholder(&value).unwrap();
+            assert_eq!(made.len(), value.len(), "{value} {made}");
+            let is_drawn = |text: &str| text.bytes().filter(u8::is_ascii_alphanumeric).count();
+            if value.len() >= FEWEST {
+                assert!(is_drawn(&made) >= FEWEST && made != value, "{value} {made}");
+            }
+            if is_drawn(&value) >= FEWEST {
+                let marks = |text: &str| text.replace(|one: char| one.is_ascii_alphanumeric(), "a");
+                assert_eq!(marks(&made), marks(&value));
+                assert!(
+                    value.bytes().any(|byte| byte.is_ascii_alphabetic())
+                        || !made.bytes().any(|byte| byte.is_ascii_alphabetic())
+                );
+            }
+        }
     }
 
     #[test]

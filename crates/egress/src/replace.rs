@@ -2,7 +2,7 @@
 
 use super::forms::Pairs;
 use bytes::{Bytes, BytesMut};
-use flate2::write::{GzDecoder, ZlibDecoder};
+use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use http_body::{Body, Frame, SizeHint};
 use hyper::HeaderMap;
 use std::future::Future;
@@ -61,8 +61,8 @@ impl Replacer {
 
 /// How a body is compressed.
 pub enum Inflate {
-    /// `gzip`.
-    Gzip(GzDecoder<Vec<u8>>),
+    /// `gzip`, of which there can be several after each other (RFC 1952, section 2.2).
+    Gzip(MultiGzDecoder<Vec<u8>>),
     /// `deflate`, which is zlib (RFC 9110, section 8.4.1.2).
     Zlib(ZlibDecoder<Vec<u8>>),
 }
@@ -71,7 +71,7 @@ impl Inflate {
     /// For a content coding; `None` for one that is not known.
     pub fn of(coding: &str) -> Option<Self> {
         match coding.trim().to_ascii_lowercase().as_str() {
-            "gzip" | "x-gzip" => Some(Self::Gzip(GzDecoder::new(Vec::new()))),
+            "gzip" | "x-gzip" => Some(Self::Gzip(MultiGzDecoder::new(Vec::new()))),
             "deflate" => Some(Self::Zlib(ZlibDecoder::new(Vec::new()))),
             _ => None,
         }
@@ -94,13 +94,17 @@ impl Inflate {
     }
 }
 
-/// A body in which texts are replaced, in its trailers, too.
+/// A body in which texts are replaced.
 pub struct Replace<B> {
     inner: B,
     replacer: Replacer,
+    /// In trailers, too.
+    masks_trailers: bool,
     inflate: Option<Inflate>,
     /// What is still compressed.
     compressed: Bytes,
+    /// Whether anything has arrived.
+    is_empty: bool,
     trailers: Option<HeaderMap>,
     is_over: bool,
     /// Runs while something is held back and nothing arrives.
@@ -108,9 +112,26 @@ pub struct Replace<B> {
 }
 
 impl<B> Replace<B> {
-    pub fn new(inner: B, pairs: Arc<Pairs>, inflate: Option<Inflate>) -> Self {
+    /// The body of a request. Its trailers are no body, so they stay as they are.
+    pub fn request(inner: B, pairs: Arc<Pairs>) -> Self {
+        Self { masks_trailers: false, ..Self::reply(inner, pairs, None) }
+    }
+
+    /// The body of a reply.
+    pub fn reply(inner: B, pairs: Arc<Pairs>, inflate: Option<Inflate>) -> Self {
         let replacer = Replacer { pairs, held: BytesMut::new() };
-        Self { inner, replacer, inflate, compressed: Bytes::new(), trailers: None, is_over: false, idle: None }
+        let (compressed, trailers, idle) = (Bytes::new(), None, None);
+        Self {
+            inner,
+            replacer,
+            masks_trailers: true,
+            inflate,
+            compressed,
+            is_empty: true,
+            trailers,
+            is_over: false,
+            idle,
+        }
     }
 
     /// Handles what has been read before anything else is read. Empty if nothing is left of it.
@@ -127,7 +148,9 @@ impl<B> Replace<B> {
     }
 
     fn end(&mut self) -> io::Result<Bytes> {
-        let last = self.inflate.as_mut().map_or(Ok(Bytes::new()), Inflate::finish)?;
+        // Without a body, as in a reply to HEAD, nothing is compressed.
+        let inflate = self.inflate.as_mut().filter(|_| !self.is_empty);
+        let last = inflate.map_or(Ok(Bytes::new()), Inflate::finish)?;
         let replaced = self.replacer.push(last);
         Ok([replaced, self.replacer.finish()].concat().into())
     }
@@ -166,12 +189,13 @@ where
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
                         this.idle = None;
+                        this.is_empty &= data.is_empty();
                         this.compressed = data;
                         continue;
                     }
                     Err(frame) => {
                         this.trailers = frame.into_trailers().ok();
-                        if let Some(trailers) = &mut this.trailers {
+                        if let Some(trailers) = this.trailers.as_mut().filter(|_| this.masks_trailers) {
                             super::credentials::mask(trailers, &this.replacer.pairs);
                         }
                     }
@@ -210,6 +234,8 @@ where
 mod tests {
     use super::super::{Place, Secret, Value};
     use super::*;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use http_body_util::{BodyExt, combinators::BoxBody};
@@ -248,8 +274,86 @@ mod tests {
         let masked = "a pl4c3holder, s3cr3t, pl4c3holderpl4c3holder s3cr3tvalu";
         for size in 1..plain.len() {
             let parts = plain.chunks(size).map(<[u8]>::to_vec).collect();
-            assert_eq!(text(Replace::new(body(parts), pairs(), None)).await, masked, "{size}");
+            assert_eq!(text(Replace::reply(body(parts), pairs(), None)).await, masked, "{size}");
         }
+    }
+
+    /// A value in a form, or nearly, or something else.
+    fn piece(random: &mut crate::testing::Random, value: &str) -> String {
+        let escape = |one: char, way: usize| match way {
+            0 => format!("%{:02x}", u32::from(one)),
+            1 => format!("\\u{:04X}", u32::from(one)),
+            2 => format!("&#{};", u32::from(one)),
+            _ => one.to_string(),
+        };
+        let way = random.below(5);
+        let spell = |one: char| if one.is_ascii_alphanumeric() { one.to_string() } else { escape(one, way) };
+        let whole: String = value.chars().map(spell).collect();
+        match random.below(4) {
+            0 => whole,
+            1 => whole[..random.below(whole.len())].to_owned(),
+            2 => {
+                let letters = STANDARD.encode(format!("{}{value}", random.text("u:", 3)));
+                let middle = random.below(letters.len());
+                format!("{}\r\n{}", &letters[..middle], &letters[middle..])
+            }
+            _ => random.text("<-+/% \\u&;a1\n", 12),
+        }
+    }
+
+    #[test]
+    fn random_cuts_do_not_change_what_is_replaced() {
+        let mut random = crate::testing::Random::new();
+        let mut masked = 0;
+        for _ in 0..3_000 {
+            let value = format!("vaaAA11{}/{}", random.text("aA1+/&-", 20), random.text("bB2.\"\\", 6));
+            let placeholder = value.replace(['v', 'a', 'b'], "x").replace(['A', 'B'], "Y").replace(['1', '2'], "3");
+            let secret = Secret {
+                name: "TOKEN".into(),
+                value: Value::new(value.clone()),
+                placeholder,
+                hosts: Vec::new(),
+                places: vec![Place::Body],
+            };
+            let pairs = Arc::new(Pairs::masks([&secret].into_iter()));
+            let text: String = (0..random.below(8)).map(|_| piece(&mut random, &value)).collect();
+            let whole = pairs.replaced(text.as_bytes());
+            masked += usize::from(whole.is_some());
+            let whole = whole.unwrap_or_else(|| text.clone().into_bytes());
+            assert_eq!(whole.len(), text.len());
+            assert_eq!(pairs.replaced(&whole), None, "{value}: {text}");
+            let mut replacer = Replacer { pairs, held: BytesMut::new() };
+            let mut made = Vec::new();
+            let mut rest = text.as_bytes();
+            while !rest.is_empty() {
+                let (part, after) = rest.split_at(1 + random.below(rest.len().min(20)));
+                made.extend_from_slice(&replacer.push(Bytes::copy_from_slice(part)));
+                if random.below(3) == 0 {
+                    made.extend_from_slice(&replacer.release());
+                }
+                rest = after;
+            }
+            made.extend_from_slice(&replacer.finish());
+            let (made, whole) =
+                (String::from_utf8_lossy(&made).into_owned(), String::from_utf8_lossy(&whole).into_owned());
+            assert_eq!(made, whole, "{value}: {text}");
+        }
+        assert!(masked > 1000, "{masked}");
+    }
+
+    #[tokio::test]
+    async fn all_members_of_a_compressed_body_are_read() {
+        let member = |text: &str| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let packed = [member("a s3cr3t"), member("value b"), member("")].concat();
+        for size in [1, 7, 1000] {
+            let parts = packed.chunks(size).map(<[u8]>::to_vec).collect();
+            assert_eq!(text(Replace::reply(body(parts), pairs(), Inflate::of("gzip"))).await, "a pl4c3holder b");
+        }
+        assert_eq!(text(Replace::reply(body(Vec::new()), pairs(), Inflate::of("gzip"))).await, "");
     }
 
     #[tokio::test]
@@ -257,7 +361,7 @@ mod tests {
         let mut lengths = Vec::new();
         for guess in ["s3cr3tvalu", "s3cr3xxxxx", "xxxxxxxxxx"] {
             let parts = (0..5).map(|_| format!("{}{guess}", "a".repeat(100)).into_bytes()).collect();
-            let mut body = Replace::new(body(parts), pairs(), None);
+            let mut body = Replace::reply(body(parts), pairs(), None);
             let mut found = Vec::new();
             while let Some(frame) = body.frame().await {
                 found.push(frame.unwrap().into_data().unwrap().len());
@@ -277,10 +381,14 @@ mod tests {
                 self.0.take().map_or(Poll::Pending, |part| Poll::Ready(Some(Ok(Frame::data(part.into())))))
             }
         }
-        let mut body = Replace::new(Stalls(Some(b"data: ping\n\n s3cr")), pairs(), None);
+        let mut body = Replace::reply(
+            Stalls(Some(b"data: a line that is longer than any form of the value\n\n s3cr")),
+            pairs(),
+            None,
+        );
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         let second = body.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert_eq!([first, second].concat(), b"data: ping\n\n ");
+        assert_eq!([first, second].concat(), b"data: a line that is longer than any form of the value\n\n ");
         assert!(tokio::time::timeout(Duration::from_secs(1), body.frame()).await.is_err(), "it may be a value");
     }
 
@@ -290,7 +398,7 @@ mod tests {
         encoder.write_all(b"s3cr3tvalue").unwrap();
         encoder.write_all(&vec![0; 20_000_000]).unwrap();
         let packed = encoder.finish().unwrap();
-        let mut masked = Replace::new(body(vec![packed]), pairs(), Inflate::of("GZIP"));
+        let mut masked = Replace::reply(body(vec![packed]), pairs(), Inflate::of("GZIP"));
         let (mut total, mut largest) = (0, 0);
         while let Some(frame) = masked.frame().await {
             let data = frame.unwrap().into_data().unwrap();
@@ -310,6 +418,6 @@ mod tests {
         encoder.write_all(b"s3cr3tvalue").unwrap();
         let mut packed = encoder.finish().unwrap();
         packed.truncate(packed.len() - 3);
-        assert!(Replace::new(body(vec![packed]), pairs(), Inflate::of("gzip")).collect().await.is_err());
+        assert!(Replace::reply(body(vec![packed]), pairs(), Inflate::of("gzip")).collect().await.is_err());
     }
 }

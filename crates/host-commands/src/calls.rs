@@ -1,11 +1,12 @@
-//! The supervisor's end: it accepts the connections of its own processes.
+//! The supervisor's end: it accepts the connections of its own processes, at an address that the host has taken for it.
 
 use crate::address;
 use crate::directory::Directory;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
+use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt, listen, socket, sockopt,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, getsockopt, socket, sockopt,
 };
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -14,6 +15,29 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 const MAX_PARENTS: usize = 10_000;
 /// How often a chain is followed whose middle ends meanwhile.
 const ATTEMPTS: usize = 5;
+/// How many addresses are tried. Programs can take many of those that may be next.
+const ADDRESSES: usize = 1000;
+
+/// Listens at the address of the first mark for which nothing else does. `next`: the next mark, unless none is left.
+///
+/// # Errors
+/// All addresses are taken.
+pub fn listen(mut next: impl FnMut() -> Option<u64>) -> io::Result<Option<(u64, OwnedFd)>> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let listener = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    for mark in std::iter::from_fn(|| Some(next())).take(ADDRESSES) {
+        let Some(mark) = mark else { return Ok(None) };
+        match bind(listener.as_raw_fd(), &UnixAddr::new_abstract(address(mark).as_bytes())?) {
+            Err(Errno::EADDRINUSE) => {}
+            bound => {
+                bound?;
+                nix::sys::socket::listen(&listener, Backlog::new(64)?)?;
+                return Ok(Some((mark, listener)));
+            }
+        }
+    }
+    Err(Errno::EADDRINUSE.into())
+}
 
 /// The listener, and the directory of the commands.
 #[derive(Debug)]
@@ -25,17 +49,9 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Listens for the processes with this mark.
-    ///
-    /// # Errors
-    /// The address is taken.
-    pub fn open(directory: Directory, mark: u64) -> io::Result<Self> {
-        let address = address(mark);
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let listener = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-        bind(listener.as_raw_fd(), &UnixAddr::new_abstract(address.as_bytes())?)?;
-        listen(&listener, Backlog::new(64)?)?;
-        Ok(Self { directory, listener, address })
+    /// Accepts those that [`listen`] has made this listener for.
+    pub fn new(directory: Directory, mark: u64, listener: OwnedFd) -> Self {
+        Self { directory, listener, address: address(mark) }
     }
 
     /// The numbers of its descriptors.
@@ -106,11 +122,25 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_is_taken_is_left_out() {
+        let first = 3 << 60 | u64::from(std::process::id()) << 8;
+        let marks = |count: u64| {
+            let mut marks = first..first + count;
+            move || marks.next()
+        };
+        let taken: Vec<_> = (0..3).map(|_| listen(marks(3)).unwrap().unwrap()).collect();
+        assert_eq!(taken.iter().map(|(mark, _)| mark - first).collect::<Vec<_>>(), [0, 1, 2]);
+        assert!(listen(marks(3)).unwrap().is_none(), "no mark is left");
+        assert_eq!(listen(|| Some(first)).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+
+    #[test]
     fn a_program_that_is_no_descendant_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let directory = Directory::open(&root.path().join("c"), &[], Path::new("/bin/true")).unwrap();
         let mark = 1 << 61 | u64::from(std::process::id());
-        let calls = Calls::open(directory, mark).unwrap();
+        let (mark, listener) = listen(|| Some(mark)).unwrap().unwrap();
+        let calls = Calls::new(directory, mark, listener);
         let address = SocketAddr::from_abstract_name(address(mark)).unwrap();
         // This process is not its own descendant.
         let mut stranger = UnixStream::connect_addr(&address).unwrap();

@@ -121,12 +121,13 @@ static pid_t other_member(void) {
 /* Milliseconds for process substitutions to print, without work of any of them, and between two looks. SIGCHLD ends a pause. */
 enum { MOST_ENDING = 2000, QUIET = 100, ENDING_PAUSE = 10 };
 
+/* Forks of the shell are not dumpable, so only root can look at their descriptors. Such a fork may have a pipe. */
 static int is_piped(pid_t pid) {
   char path[64];
   struct stat file;
   for (int fd = 0; fd <= 1; fd++) {
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
-    if (stat(path, &file) == 0 && S_ISFIFO(file.st_mode)) return 1;
+    if (stat(path, &file) == 0 ? S_ISFIFO(file.st_mode) : errno != ENOENT && errno != ESRCH) return 1;
   }
   return 0;
 }

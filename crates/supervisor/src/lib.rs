@@ -51,7 +51,7 @@ use nacre_host_commands::directory::Directory;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::{HostCommands, Setup};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 /// Runs the supervisor, in the role that the arguments name.
@@ -92,14 +92,16 @@ pub fn main() {
     // If something has stopped this process, the end of the host continues it: it cannot see that end by itself.
     let _ = nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGCONT);
     let received = message::receive::<Setup>(std::io::stdin().as_fd());
-    let Some((setup, _)) = received.ok().flatten().filter(|_| words.is_empty()) else {
+    let Some((setup, descriptors)) = received.ok().flatten().filter(|_| words.is_empty()) else {
         eprintln!("nacre-supervisor: this program is started by nacre, not by hand.");
         std::process::exit(2);
     };
     // Where this is refused, nothing is marked.
     let marked = setup.mark.map(session_mark::take);
-    let calls =
-        setup.commands.as_ref().map(|commands| listen(commands, setup.mark.filter(|_| matches!(marked, Some(Ok(()))))));
+    let calls = setup.commands.as_ref().map(|commands| {
+        let mark = setup.mark.filter(|_| matches!(marked, Some(Ok(()))));
+        receive_calls(commands, mark.zip(descriptors.into_iter().next()))
+    });
     let ready = calls.transpose().and_then(|calls| {
         let kept = calls.iter().flat_map(Calls::descriptors).collect::<Vec<_>>();
         Ok((process_setup::prepare(setup.host, &kept)?, calls))
@@ -116,15 +118,19 @@ pub fn main() {
 /// Also when the file has been replaced by another version.
 const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// Listens for calls of the host's commands.
-fn listen(HostCommands { directory, names }: &HostCommands, mark: Option<u64>) -> io::Result<Calls> {
+/// Receives calls of the host's commands, at the listener of the mark.
+fn receive_calls(
+    HostCommands { directory, names }: &HostCommands,
+    listener: Option<(u64, OwnedFd)>,
+) -> io::Result<Calls> {
     let open = || {
-        let mark = mark.ok_or_else(|| io::Error::other("the limit of file locks (RLIMIT_LOCKS) cannot be raised"))?;
-        Calls::open(Directory::open(Path::new(directory), names, Path::new(OWN_PROGRAM))?, mark)
+        let (mark, listener) =
+            listener.ok_or_else(|| io::Error::other("the limit of file locks (RLIMIT_LOCKS) cannot be raised"))?;
+        Ok(Calls::new(Directory::open(Path::new(directory), names, Path::new(OWN_PROGRAM))?, mark, listener))
     };
     let problem =
         |error: io::Error| format!("the commands of the sandbox, in {}: {error}", Path::new(directory).display());
-    open().map_err(|error| io::Error::new(error.kind(), problem(error)))
+    open().map_err(|error: io::Error| io::Error::new(error.kind(), problem(error)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import type { LostSandbox } from '../../calls/index.js'
 import type { Endpoint } from '../../protocol/endpoint.js'
 import { healthCheck } from '../../protocol/endpoints.js'
@@ -267,7 +268,8 @@ export class Connection {
     }
   }
 
-  async #send(request: Request, limits: CallLimits): Promise<Response> {
+  async #send(given: Request, limits: CallLimits): Promise<Response> {
+    const request = ownOnly(given)
     const { path, query, headers: own, onOpen, isFarewell, cut, signal, subject } = request
     if (!isFarewell) this.check()
     refuseAborted(signal, subject)

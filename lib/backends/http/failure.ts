@@ -3,6 +3,7 @@
  */
 
 import { AbortError, isCode, OptionError, readKind, SandboxError } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../calls/index.js'
 import { execResult } from '../../calls/result.js'
 import { malformed } from '../../schema/reply.js'
@@ -45,14 +46,12 @@ export function isEnvelope(value: unknown): value is Envelope {
 }
 
 /** `envelope`: as it was received. */
-export function errorOf(
-  envelope: Envelope | undefined,
-  { encoding = 'utf8', signal, subject }: Asked = {},
-): Error {
+export function errorOf(envelope: Envelope | undefined, asked: Asked = {}): Error {
   if (!isEnvelope(envelope)) return malformed()
+  const { encoding = 'utf8', signal, subject } = ownOnly(asked)
   const { code, message } = envelope
   // A proxy's reply may only look like one of the server.
-  const context = envelope.context ?? {}
+  const context = ownOnly(envelope.context ?? {})
   const result = context.result && execResult.decode(context.result, encoding)
   const { shortMessage = message, reason } = context
   switch (context.name) {

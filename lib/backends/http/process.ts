@@ -14,6 +14,7 @@ import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { encodeBytes } from '../../schema/command.js'
 import type { Connection } from './connection.js'
+import { refusalCode } from './failure.js'
 import { HttpHold, holdHeaders } from './hold.js'
 import { InputOrder } from './input-order.js'
 import { patternBody, piecesOf, probeBody } from './plan.js'
@@ -182,8 +183,11 @@ export class HttpProcess
       try {
         await this.#call(endpoints.sendMessage, { body: { message: JSON.parse(line) } })
       } catch (error) {
-        if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
-        throw engineError('CHANNEL_CLOSED', `process '${this.id}' has ended`)
+        if (isCode(error, 'PROCESS_NOT_FOUND'))
+          throw engineError('CHANNEL_CLOSED', `process '${this.id}' has ended`)
+        if (refusalCode(error) === 'PAYLOAD_TOO_LARGE')
+          throw engineError('MESSAGE_TOO_LARGE', (error as Error).message, { cause: error })
+        throw error
       }
     })
   }

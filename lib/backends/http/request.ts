@@ -1,4 +1,5 @@
 /** A request to the server. */
+import { ownOnly } from '../../base/own.js'
 import type { Endpoint } from '../../protocol/endpoint.js'
 import type { Asked } from './failure.js'
 
@@ -38,13 +39,13 @@ export function requestTo<T>(
   { method, path, waits, reply }: Pick<Endpoint<T>, 'method' | 'path' | 'waits' | 'reply'>,
   { params = {}, ...rest }: Details,
 ): Request {
-  return {
+  return ownOnly({
     ...rest,
     method,
     waits,
     list: reply.list,
     path: path.replace(/\{(\w+)\}/g, (_, name) => `${params[name]}`),
-  }
+  })
 }
 
 export function queryOf(query: Request['query']): string {

@@ -60,6 +60,6 @@ export class AskFunctions {
   }
 }
 
-export function questionOf({ id, sessionId, target, askedAt, expiresAt }: NativeQuestion): Question {
-  return { id, sessionId, target, askedAt: new Date(askedAt), expiresAt: new Date(expiresAt) }
+export function questionOf({ answerer: _, askedAt, expiresAt, ...about }: NativeQuestion): Question {
+  return { ...about, askedAt: new Date(askedAt), expiresAt: new Date(expiresAt) }
 }

@@ -31,21 +31,20 @@ import type {
   ProcessBackend,
   ServiceBackend,
 } from '../../sandbox/backend.js'
-import { SessionForwards } from '../../sandbox/forwards.js'
 import { serveCall } from '../../sandbox/host-commands.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
-import type { OnCall } from './call-table.js'
+import { Attachments } from './attachments.js'
+import type { Observer } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
 import type { History } from './history.js'
-import { SessionHolds } from './holds.js'
 import { NativeJobs } from './jobs.js'
-import type { ExecDefaults } from './plan/defaults.js'
+import type { StartDefaults } from './plan/defaults.js'
 import { planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
 import { connect, listPorts, streamOf } from './ports.js'
@@ -74,19 +73,12 @@ export class NativeBackend implements Backend {
   readonly checkpoints: NativeCheckpoints
   readonly #engine: Engine
   readonly #processes: Processes
-  readonly #defaults: ExecDefaults
+  readonly #defaults: StartDefaults
   readonly #base: SessionBase
   readonly #plan: SandboxPlan
-  readonly #holds = new SessionHolds()
+  readonly #attachments = new Attachments((sessionId, port) => this.connectPort(sessionId, port))
   readonly #asks: AskFunctions
   readonly #secrets: KnownSecrets
-  readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
-  /** Connections to ports. */
-  readonly #connections = new Set<Duplex>()
-  /** Calls of host commands, with their sessions. */
-  readonly #calls = new Map<Duplex, string>()
-  /** What sessions with rules of their own reach. */
-  readonly #networks = new Map<string, string | undefined>()
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
@@ -99,42 +91,28 @@ export class NativeBackend implements Backend {
     this.#asks.add(plan.ask)
     this.#secrets = from?.secrets ?? new KnownSecrets()
     this.#secrets.add(config.isolation?.secrets)
-    this.#engine = new Engine(
-      config,
-      logger,
-      from?.history,
-      NativeBackend.#onQuestion(new WeakRef(this)),
-      NativeBackend.#onCall(new WeakRef(this)),
-    )
+    this.#engine = new Engine(config, logger, from?.history, NativeBackend.#observer(new WeakRef(this)))
     this.#announced = from?.announced ?? this.#announced
-    this.#processes = new Processes(this.#engine, defaults, logger)
-    this.#defaults = defaults
+    this.#defaults = { ...defaults, secrets: this.#secrets }
+    this.#processes = new Processes(this.#engine, this.#defaults, logger)
     const env = { names: config.envNames, values: config.envValues }
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation, env }
     this.workspace = new NativeWorkspace(this.#engine, config)
-    const ended = (sessionIds: string[]) => {
-      this.#holds.keep(this.#engine.sessions(), sessionIds)
-      for (const id of sessionIds) this.#endSession(id)
-    }
     const { revivals } = this.#processes
-    this.checkpoints = new NativeCheckpoints(this.#engine, revivals, () => this.#branch(show), ended)
-    this.#engine.onDestroy(() => {
-      this.#holds.endAll()
-      this.#forwards.endAll()
-      for (const connection of [...this.#connections, ...this.#calls.keys()]) connection.destroy()
-    })
+    this.checkpoints = new NativeCheckpoints(this.#engine, revivals, () => this.#branch(show))
+    this.#engine.onDestroy(() => this.#attachments.endAll())
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
-    this.#holds.require(request.sessionId, request.hold)
-    const plan = planExec(this.#secrets.cover(request), this.#defaults)
+    this.#attachments.holds.require(request.sessionId, request.hold)
+    const plan = planExec(request, this.#defaults)
     return exec(this.#engine, plan, observer, this.#adopt(request))
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    const check = () => this.#holds.require(request.sessionId, request.hold)
-    const plan = planStream(this.#secrets.cover(request), this.#defaults)
+    const check = () => this.#attachments.holds.require(request.sessionId, request.hold)
+    const plan = planStream(request, this.#defaults)
     return stream(this.#engine, plan, observer, this.#adopt(request), check)
   }
 
@@ -143,13 +121,13 @@ export class NativeBackend implements Backend {
   }
 
   async startProcess(request: ProcessRequest): Promise<LocalProcess> {
-    this.#holds.require(request.sessionId, request.hold)
-    return this.#processes.start(this.#secrets.cover(request))
+    this.#attachments.holds.require(request.sessionId, request.hold)
+    return this.#processes.start(request)
   }
 
   async startService(request: ServiceRequest): Promise<ServiceBackend> {
-    this.#holds.require(request.process.sessionId, request.process.hold)
-    return this.#processes.startService({ ...request, process: this.#secrets.cover(request.process) })
+    this.#attachments.holds.require(request.process.sessionId, request.process.hold)
+    return this.#processes.startService(request)
   }
 
   /** Forgets an ended process and its log. Throws SANDBOX_DESTROYED. */
@@ -178,7 +156,7 @@ export class NativeBackend implements Backend {
   }
 
   async setEnv(sessionId: string, vars: EnvLists, hold: string | undefined): Promise<void> {
-    this.#holds.require(sessionId, hold)
+    this.#attachments.holds.require(sessionId, hold)
     await this.#setEnv(sessionId, vars)
   }
 
@@ -199,14 +177,7 @@ export class NativeBackend implements Backend {
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
-    try {
-      await this.#engine.call((native, id) => native.createSession(id, session))
-    } catch (error) {
-      // Another caller may have held it meanwhile.
-      this.#holds.keep(this.#engine.sessions())
-      throw error
-    }
-    this.#networks.set(session.sessionId, session.isolation?.network)
+    await this.#engine.call((native, id) => native.createSession(id, session))
     return session.sessionId
   }
 
@@ -244,23 +215,9 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
-    this.#holds.end(id)
-    this.#forwards.end(id)
     // The default session exists even before its shell has started.
-    if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
-    try {
-      await this.#engine.call((native, call) => native.deleteSession(call, id))
-      this.#networks.delete(id)
-    } finally {
-      // A forward may have begun meanwhile. A caller that ended before the session would change how its command ends.
-      this.#endSession(id)
-    }
-  }
-
-  /** Ends what leads to a session from this program, and from it to a function. */
-  #endSession(id: string): void {
-    this.#forwards.end(id)
-    for (const [connection, sessionId] of this.#calls) if (sessionId === id) connection.destroy()
+    if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return this.#attachments.end(id)
+    await this.#engine.call((native, call) => native.deleteSession(call, id))
   }
 
   async history({ sessionId, limit }: { sessionId: string; limit: number }): Promise<HistoryEntry[]> {
@@ -270,7 +227,7 @@ export class NativeBackend implements Backend {
 
   async running({ sessionId }: { sessionId: string }): Promise<RunningCommand[]> {
     const running = await this.#engine.call((native, id) => native.running(id, sessionId))
-    const heldBy = this.#holds.owner(sessionId)
+    const heldBy = this.#attachments.holds.owner(sessionId)
     return running.map((command) => runningCommand(command, heldBy))
   }
 
@@ -297,11 +254,24 @@ export class NativeBackend implements Backend {
     return this.#engine.ask((native) => native.answerQuestion(questionId, answer)) ?? false
   }
 
-  /** For the addon. A function made in the constructor would hold the backend, and so keep it from being collected. */
-  static #onQuestion(weak: WeakRef<NativeBackend>): (question: NativeQuestion) => void {
-    return (question) => {
-      const backend = weak.deref()
-      if (backend !== undefined) void backend.#decide(question)
+  /** For the addon. Functions made in the constructor would hold the backend, and so keep it from being collected. */
+  static #observer(weak: WeakRef<NativeBackend>): Observer {
+    return {
+      question(question) {
+        const backend = weak.deref()
+        if (backend !== undefined) void backend.#decide(question)
+      },
+      called(sessionId, socket) {
+        const connection = streamOf(socket)
+        const backend = weak.deref()
+        if (backend === undefined) connection.destroy()
+        else backend.#serve(connection, sessionId)
+      },
+      // A call of a host command that ended before its session would change how the caller ends.
+      ended(sessionId) {
+        const backend = weak.deref()
+        if (backend !== undefined) backend.#attachments.end(sessionId)
+      },
     }
   }
 
@@ -311,23 +281,14 @@ export class NativeBackend implements Backend {
     if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
   }
 
-  static #onCall(weak: WeakRef<NativeBackend>): OnCall {
-    return (sessionId, socket) => {
-      const connection = streamOf(socket)
-      const backend = weak.deref()
-      if (backend === undefined) return void connection.destroy()
-      const { commands } = backend.#plan
-      const engine = backend.#engine
-      const calls = backend.#calls
-      calls.set(connection, sessionId)
-      connection.once('close', () => {
-        calls.delete(connection)
-        engine.release((native) => native.callEnded())
-      })
-      // A caller can have given its end of the connection to a program outside of the session.
-      if (engine.isDestroyed || !engine.sessions().includes(sessionId)) connection.destroy()
-      else void serveCall(connection, commands, sessionId)
-    }
+  /** Serves a call of a host command. */
+  #serve(connection: Duplex, sessionId: string): void {
+    const engine = this.#engine
+    this.#attachments.add(connection, sessionId)
+    connection.once('close', () => engine.release((native) => native.callEnded(sessionId)))
+    // A caller can have given its end of the connection to a program outside of the session.
+    if (engine.isDestroyed || !engine.sessions().includes(sessionId)) connection.destroy()
+    else void serveCall(connection, this.#plan.commands, sessionId)
   }
 
   ports(): Promise<OpenPort[]> {
@@ -345,20 +306,19 @@ export class NativeBackend implements Backend {
       connection.destroy()
       throw engineError('SANDBOX_DESTROYED', undefined)
     }
-    this.#connections.add(connection)
-    connection.once('close', () => this.#connections.delete(connection))
+    this.#attachments.add(connection)
     return connection
   }
 
   /** Listens on a port of this machine that leads to one of a session, until that ends, or of the sandbox. */
   async forward(port: number, { local, sessionId }: SandboxForwardOptions): Promise<Forwarding> {
-    if (sessionId !== undefined) this.#requireSession(sessionId)
-    const own = sessionId === undefined ? undefined : this.#networks.get(sessionId)
-    const network = own ?? this.#plan.config.isolation?.network ?? 'open'
+    const isRestricted = this.#engine.start().restrictsNetwork(sessionId)
     // Otherwise, the listener could take the port of a program that has not begun to listen.
-    const isApart = network !== 'open' && (await this.capabilities()).isolation.network === 'namespace'
+    const isApart = isRestricted && (await this.capabilities()).isolation.network === 'namespace'
+    // It may end from here on, and the forward with it.
+    if (sessionId !== undefined) this.#requireSession(sessionId)
     if (this.#engine.isDestroyed) throw engineError('SANDBOX_DESTROYED', undefined)
-    return this.#forwards.forward(sessionId, port, { local, isApart })
+    return this.#attachments.forward(sessionId, port, { local, isApart })
   }
 
   async killCommand(plan: CommandKill & { sessionId: string; commandId: string }): Promise<boolean> {
@@ -374,7 +334,7 @@ export class NativeBackend implements Backend {
 
   async hold(sessionId: string, owner: string): Promise<HoldBackend> {
     this.#requireSession(sessionId)
-    return this.#holds.of(sessionId).take(owner)
+    return this.#attachments.holds.of(sessionId).take(owner)
   }
 
   files(sessionId: string): NativeFiles {

@@ -5,6 +5,7 @@
  * ends. So an idle sandbox that the program drops can be collected, together with its handle.
  */
 
+import { ownOnly } from '../../base/own.js'
 import { report } from '../../base/report.js'
 import type { NativeEvent, NativeQuestion } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
@@ -12,8 +13,14 @@ import type { Logger } from '../../calls/index.js'
 /** Receives the events of one call. Must not throw: its caller is the addon. */
 export type Listener = (event: NativeEvent) => void
 
-/** Receives a call of a host command: the session of the caller, and the connection. */
-export type OnCall = (sessionId: string, socket: number) => void
+/** Receives what belongs to no call. It must neither throw nor hold the sandbox. */
+export interface Observer {
+  question(question: NativeQuestion): void
+  /** A call of a host command: the session of the caller, and the connection. */
+  called(sessionId: string, socket: number): void
+  /** A session has ended, or its shell has exited without `surviveExit`. */
+  ended(sessionId: string): void
+}
 
 /** Ids are 1 to 2^32-1, since they cross the boundary as u32. */
 const MAX_ID = 0xffff_ffff
@@ -28,19 +35,12 @@ export function isLast(event: NativeEvent): boolean {
 export class CallTable {
   readonly #listeners = new Map<number, Listener>()
   readonly #logger: Logger | undefined
-  readonly #onQuestion: (question: NativeQuestion) => void
-  readonly #onCall: OnCall
+  readonly #observer: Observer | undefined
   #lastId = 0
 
-  /** `onQuestion` and `onCall` must neither throw nor hold the sandbox. */
-  constructor(
-    logger: Logger | undefined,
-    onQuestion: (question: NativeQuestion) => void = () => {},
-    onCall: OnCall = () => {},
-  ) {
+  constructor(logger: Logger | undefined, observer?: Observer) {
     this.#logger = logger
-    this.#onQuestion = onQuestion
-    this.#onCall = onCall
+    this.#observer = observer
   }
 
   /** Number of pending calls. */
@@ -64,20 +64,23 @@ export class CallTable {
 
   /** The addon's event callback. A call leaves the table before its listener sees the last event. */
   readonly dispatch = (event: NativeEvent): void => {
-    if (event.kind === 'log') {
-      report(this.#logger, event.level, event.message)
-      return
-    }
-    if (event.kind === 'question') {
-      this.#onQuestion(event.question)
-      return
-    }
-    if (event.kind === 'called') {
-      this.#onCall(event.sessionId, event.socket)
-      return
+    switch (event.kind) {
+      case 'log':
+        report(this.#logger, event.level, event.message)
+        return
+      case 'question':
+        this.#observer?.question(event.question)
+        return
+      case 'called':
+        this.#observer?.called(event.sessionId, event.socket)
+        return
+      case 'ended':
+        this.#observer?.ended(event.sessionId)
+        return
+      default:
     }
     const listener = this.#listeners.get(event.id)
     if (isLast(event)) this.#listeners.delete(event.id)
-    listener?.(event)
+    listener?.(event.kind === 'error' ? ownOnly(event) : event)
   }
 }

@@ -16,19 +16,12 @@ export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
   readonly #revivals: Revivals
   readonly #branch: () => Branch
-  readonly #ended: (sessionIds: string[]) => void
 
-  /** `branch` makes a sandbox with the options of this one, which has not started. `ended` is called with the sessions that a rollback ends, and for one that fails, without. */
-  constructor(
-    engine: Engine,
-    revivals: Revivals,
-    branch: () => Branch,
-    ended: (sessionIds: string[]) => void,
-  ) {
+  /** `branch` makes a sandbox with the options of this one, which has not started. */
+  constructor(engine: Engine, revivals: Revivals, branch: () => Branch) {
     this.#engine = engine
     this.#revivals = revivals
     this.#branch = branch
-    this.#ended = ended
   }
 
   async make({ name, busy, signal }: Parameters<CheckpointsBackend['make']>[0]): Promise<Checkpoint> {
@@ -75,16 +68,9 @@ export class NativeCheckpoints implements CheckpointsBackend {
   }
 
   async #return(number: number | null) {
-    try {
-      const rollBack = () => this.#engine.call((native, id) => native.rollBack(id, number))
-      const [done, ended] = await this.#revivals.during(rollBack)
-      this.#ended(done.endedSessions)
-      return { ...done, endedProcesses: [...new Set([...done.endedProcesses, ...ended])] }
-    } catch (error) {
-      // It may have ended sessions before it failed.
-      this.#ended([])
-      throw error
-    }
+    const rollBack = () => this.#engine.call((native, id) => native.rollBack(id, number))
+    const [done, ended] = await this.#revivals.during(rollBack)
+    return { ...done, endedProcesses: [...new Set([...done.endedProcesses, ...ended])] }
   }
 }
 

@@ -5,9 +5,10 @@
 import { loadAddon } from '../../addon/load.js'
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { NativeEvent, NativeQuestion, NativeSandbox, Pending } from '../../boundary/index.js'
+import { ownOnly } from '../../base/own.js'
+import type { NativeEvent, NativeSandbox, Pending } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
-import { CallTable, isLast, type OnCall } from './call-table.js'
+import { CallTable, isLast, type Observer } from './call-table.js'
 import { History } from './history.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
@@ -39,17 +40,15 @@ export class Engine {
   /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
-  /** `onQuestion` and `onCall`: see {@link CallTable}. */
   constructor(
     config: SandboxConfig,
     logger: Logger | undefined,
     history = new History(),
-    onQuestion?: (question: NativeQuestion) => void,
-    onCall?: OnCall,
+    observer?: Observer,
   ) {
     this.#config = config
     this.history = history
-    this.#calls = new CallTable(logger, onQuestion, onCall)
+    this.#calls = new CallTable(logger, observer)
   }
 
   /**
@@ -261,7 +260,7 @@ const LOSSES = new Set(['SESSION_DESTROYED', 'SESSION_NOT_FOUND', 'PROCESS_NOT_F
 /** During `destroy`, callers see SANDBOX_DESTROYED instead of what it has taken away. */
 function ofTheEnd(event: NativeEvent): NativeEvent {
   if (event.kind !== 'error' || !LOSSES.has(event.code)) return event
-  return { ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') }
+  return ownOnly({ ...event, code: 'SANDBOX_DESTROYED', message: meaningOf('SANDBOX_DESTROYED') })
 }
 
 function refused(cause: unknown): SandboxError {

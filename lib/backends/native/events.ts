@@ -88,6 +88,8 @@ export class NativeEvents extends Steps<SandboxEvent> {
 
 function eventOf(native: NativeFeedEvent): SandboxEvent {
   const { cursor, sessionId, kind, id = '', command = '', pid = 0, exitCode = null, reason = null } = native
+  const { target = '', request } = native
+  const about = request && { request }
   const { total: [stdoutBytes = 0, stderrBytes = 0] = [] } = native
   const base = { cursor, time: new Date(native.time), sessionId }
   const signal = native.signal === undefined ? null : signalName(native.signal)
@@ -128,16 +130,16 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
     case 'serviceRestarted':
       return { ...base, type: kind, id, restarts: native.restarts ?? 0 }
     case 'appeared':
-      return { ...base, type: 'denied', denial: { target: native.target ?? '', rule: 'protect' } }
+      return { ...base, type: 'denied', denial: { target, rule: 'protect' } }
     case 'withheld':
-      return { ...base, type: 'denied', denial: { target: native.target ?? '', rule: 'config' } }
-    case 'denied':
-      return { ...base, type: kind, denial: { target: native.target ?? '', rule: 'network' } }
-    case 'asked': {
-      const { target = '', expiresAt = 0 } = native
-      return { ...base, type: kind, id, target, expiresAt: new Date(expiresAt) }
+      return { ...base, type: 'denied', denial: { target, rule: 'config' } }
+    case 'denied': {
+      const { denialReason: reason } = native
+      return { ...base, type: kind, denial: { target, rule: 'network', ...about, ...(reason && { reason }) } }
     }
+    case 'asked':
+      return { ...base, type: kind, id, target, ...about, expiresAt: new Date(native.expiresAt ?? 0) }
     case 'answered':
-      return { ...base, type: kind, id, target: native.target ?? '', answer: native.answer ?? null }
+      return { ...base, type: kind, id, target, ...about, answer: native.answer ?? null }
   }
 }

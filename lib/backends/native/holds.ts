@@ -5,7 +5,6 @@
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { HandBack } from '../../calls/index.js'
-import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { HoldBackend } from '../../sandbox/backend.js'
 
 interface OwnedHold extends HoldBackend {
@@ -90,18 +89,10 @@ export class SessionHolds {
     else if (id !== undefined) new Holdable(nameOf(sessionId)).require(id)
   }
 
-  /** Ends the hold on a session that is deleted. */
+  /** Ends the hold on a session that ends. */
   end(sessionId: string): void {
     this.#sessions.get(sessionId)?.end()
     this.#sessions.delete(sessionId)
-  }
-
-  /** Ends the holds on these sessions, and on those that do not exist. The default session always does. */
-  keep(existing: readonly string[], ended: readonly string[] = []): void {
-    for (const sessionId of [...this.#sessions.keys()]) {
-      const isThere = sessionId === DEFAULT_SESSION || existing.includes(sessionId)
-      if (!isThere || ended.includes(sessionId)) this.end(sessionId)
-    }
   }
 
   /** Ends all holds, with the sandbox. */

@@ -144,16 +144,15 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     ...truncation(out, err),
     sessionRestarted,
     ...(native.lostState && { lostState: native.lostState }),
-    denials: [...denialsOf(native.denials, 'network'), ...denialsOf(native.withheld, 'config')],
+    denials: [
+      ...(native.denials ?? []).map((denial): Denial => ({ ...denial, rule: 'network' })),
+      ...(native.withheld ?? []).map((target): Denial => ({ target, rule: 'config' })),
+    ],
     ...(native.withheld && { withheld: native.withheld }),
     all: strip(stdout.length > 0 ? stdout : stderr),
   }
   if (native.order !== undefined) defineLazily(result, 'all', interleaving([out, err], native.order, strip))
   return result
-}
-
-function denialsOf(targets: string[] | undefined, rule: Denial['rule']): Denial[] {
-  return targets?.map((target) => ({ target, rule })) ?? []
 }
 
 /** How many bytes of a stream are missing, at which offset, and how its text marks the gap. */

@@ -26,7 +26,7 @@ export class KnownSecrets implements Hidden {
 
   constructor(placeholders: ReadonlyMap<string, string> = new Map()) {
     this.#placeholders = new Map(placeholders)
-    if (this.#placeholders.size > 0) hide(this, true)
+    if (this.#placeholders.size > 0) hide(this)
   }
 
   get placeholders(): ReadonlyMap<string, string> {
@@ -35,10 +35,9 @@ export class KnownSecrets implements Hidden {
 
   /** Keeps secrets as long as the sandbox: a rollback may bring their session back. */
   add(secrets: readonly NativeSecret[] = []): void {
-    const isFirst = this.#placeholders.size === 0
     for (const [value, placeholder] of placeholdersOf(secrets))
       if (!this.#placeholders.has(value)) this.#placeholders.set(value, placeholder)
-    if (secrets.length > 0) hide(this, isFirst)
+    if (secrets.length > 0) hide(this)
   }
 
   /** For a fork, which goes on with the same sessions. */
@@ -46,15 +45,9 @@ export class KnownSecrets implements Hidden {
     return new KnownSecrets(this.#placeholders)
   }
 
-  /** The same variables with placeholders in place of values: callers may pass on their own environment. */
-  coverEnv<T extends { values: Array<string | null> }>(env: T): T {
-    return this.#placeholders.size === 0 ? env : { ...env, values: covered(env.values, this.#placeholders) }
-  }
-
-  /** A request with such variables. */
-  cover<T extends { values: { env?: EnvLists } }>(request: T): T {
-    const { env } = request.values
-    if (env === undefined || this.#placeholders.size === 0) return request
-    return { ...request, values: { ...request.values, env: this.coverEnv(env) } }
+  /** The same variables with placeholders in place of values. */
+  coverEnv<T extends EnvLists | undefined>(env: T): T {
+    if (env === undefined || this.#placeholders.size === 0) return env
+    return { ...env, values: covered(env.values, this.#placeholders) }
   }
 }

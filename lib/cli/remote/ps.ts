@@ -13,7 +13,7 @@ interface Options extends ServerOptions {
 
 interface Row {
   id: string
-  session: string
+  sessionId: string
   /** 'command' for one of a session. */
   kind: 'command' | 'process' | 'terminal'
   status: string
@@ -45,7 +45,7 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
       (await session.running()).map(
         (command): Row => ({
           id: command.id,
-          session: session.id,
+          sessionId: session.id,
           kind: 'command',
           status: command.timestamp === null ? 'waits' : 'running',
           startTime: command.timestamp === null ? null : new Date(command.timestamp),
@@ -61,7 +61,7 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
         ? [
             {
               id,
-              session: sessionId,
+              sessionId,
               kind: terminal === null ? 'process' : 'terminal',
               status,
               startTime,
@@ -74,8 +74,8 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
   return [...running.flat(), ...listed]
 }
 
-function cellsOf({ id, session, kind, status, startTime, heldBy, command }: Row): string[] {
+function cellsOf({ id, sessionId, kind, status, startTime, heldBy, command }: Row): string[] {
   const time = startTime === null ? '-' : timeText(Date.now() - startTime.getTime())
   const held = heldBy === null ? status : `${status}, held by ${printable(heldBy)}`
-  return [printable(id), printable(session), kind, held, time, short(command)]
+  return [printable(id), printable(sessionId), kind, held, time, short(command)]
 }

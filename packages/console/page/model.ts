@@ -1,5 +1,5 @@
 /** What is known of the sandbox, by its events and by what there was before them. */
-import type { ProcessWaiting, SandboxEvent } from 'nacre'
+import type { ProcessWaiting, Question, SandboxEvent } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 
 export interface Command {
@@ -31,13 +31,8 @@ export interface Program {
   failed: boolean
 }
 
-/** A connection that waits for an answer. */
-export interface Asked {
-  id: string
-  sessionId: string
-  target: string
-  expiresAt: Date
-}
+/** A connection or request that waits for an answer. */
+export type Asked = Omit<Question, 'askedAt'>
 
 export interface Size {
   cols: number
@@ -101,14 +96,14 @@ export class Model {
     const open = new Set(sessions.map(({ id }) => id))
     for (const id of this.sessions.keys()) if (!open.has(id)) this.sessions.delete(id)
     for (const { id } of sessions) this.#session(id)
-    const running = new Set(processes.filter(({ status }) => status === 'running').map(({ id }) => id))
+    const live = processes.filter(({ status }) => status === 'running' || status === 'starting')
+    const running = new Set(live.map(({ id }) => id))
     for (const id of this.programs.keys())
       if (!running.has(id)) this.#change(id, { isRunning: false, waiting: null })
     for (const commands of this.sessions.values())
       for (const command of commands.slice(0, -1)) if (command.state === 'running') command.state = 'ended'
-    for (const { id, sessionId, command, status, terminal, startTime } of processes)
-      if (status === 'running' && !this.programs.get(id)?.isRunning)
-        this.#start(id, sessionId, command, terminal, startTime)
+    for (const { id, sessionId, command, terminal, startTime } of live)
+      if (!this.programs.get(id)?.isRunning) this.#start(id, sessionId, command, terminal, startTime)
   }
 
   receive(event: SandboxEvent): void {

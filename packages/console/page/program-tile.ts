@@ -159,7 +159,7 @@ export class ProgramTile extends Tile<Process> {
   async #lookAt(): Promise<void> {
     try {
       const process = await this.#client.getProcess(this.#program.id)
-      if (process === null || process.status !== 'running') return
+      if (process === null || process.endTime !== undefined) return
       this.usage = await process.stats()
       // No event says that it waits no longer.
       this.#program.waiting = await process.waiting()

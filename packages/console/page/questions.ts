@@ -52,10 +52,11 @@ export class QuestionsPanel {
     }
   }
 
-  #line({ id, sessionId, target, expiresAt }: Asked): Line {
+  #line({ id, sessionId, target, request, expiresAt }: Asked): Line {
+    const what = request ? `${request.method} ${request.path} of ${target}` : target
     const buttons = ANSWERS.map(([answer, label, look]) =>
       button(label, () => attempt(() => this.#answer(id, answer)), {
-        ...{ class: look, 'aria-label': `${label}: ${target}` },
+        ...{ class: look, 'aria-label': `${label}: ${what}` },
       }),
     )
     const who = el('code', {})
@@ -65,7 +66,7 @@ export class QuestionsPanel {
       el(
         'p',
         {},
-        el('strong', {}, `Session ${sessionId} wants to connect to ${target}`),
+        el('strong', {}, `Session ${sessionId} wants ${request ? 'to send' : 'to connect to'} ${what}`),
         el('span', { class: 'who' }, who, ` Answer by ${expiresAt.toLocaleTimeString()}.`),
       ),
       el('p', { class: 'buttons' }, ...buttons),

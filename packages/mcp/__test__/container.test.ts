@@ -61,7 +61,7 @@ describe('a container', () => {
       engine.on('image inspect', `while [ ! -e '${gate}' ]; do sleep 0.05; done; exit 1`)
       const first = await call('bash', { command: 'echo ran' })
       expect(first.text).toMatch(/^\[starts \| [\d.]+ m?s \| [^\]]+\]\n\[nothing has run yet: call again\]$/)
-      expect(first).toMatchObject({ isError: false, data: { state: 'starting' } })
+      expect(first).toMatchObject({ isError: false, data: { status: 'starting' } })
       engine.on('pull', 'echo "Error: there is no such image" >&2; exit 1')
       writeFileSync(gate, '')
       const failure = await until(

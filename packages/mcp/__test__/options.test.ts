@@ -15,7 +15,7 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
     [['--write', '/proc/does/not/exist'], /--write .*existing directory/],
     [['--write', '/tmp', '--isolation', 'none'], /--write needs isolation/],
     [['--ask'], /--ask needs --console/],
-    [['--ask', '--console', '--isolation', 'none'], /--ask needs isolation/],
+    [['--ask', '--console', '--isolation', 'none'], /--ask, .* need isolation/],
     [['--port', 'x'], /--port .*whole number/],
     [['--port', '70000'], /--port must be 0 to 65535/],
     [['--host', '0.0.0.0'], /--host.* are for HTTP: add --port/],
@@ -94,7 +94,7 @@ it('--help and --version print and end', () =>
     const help = start(base, ['--help'])
     expect(await help.ended).toBe(0)
     expect(help.stdout()).toMatch(
-      /Usage: nacre-mcp \[options\][\s\S]*--isolation[\s\S]*default: "workspace\+network"/,
+      /Usage: nacre-mcp \[options\][\s\S]*--isolation[\s\S]*default:\s+"workspace\+network"/,
     )
     const version = start(base, ['--version'])
     expect(await version.ended).toBe(0)

@@ -1,5 +1,5 @@
 /** The options of `nacre-mcp`, and of `nacre mcp`. */
-import { type Command, flags, printing, withExamples } from 'nacre/internal/cli'
+import { type Command, flags, network, printing, withExamples } from 'nacre/internal/cli'
 import { CLIENTS, type Client, configFor } from './clients.js'
 import type { Flags } from './settings.js'
 
@@ -31,6 +31,8 @@ export function defineServer(command: Command): Command {
       '--ask',
       'commands have no network, but each host that they connect to is a question in the console',
     )
+  network
+    .addNetworkOptions(command)
     .addOption(
       command
         .createOption(
@@ -88,6 +90,10 @@ export function defineServer(command: Command): Command {
   withExamples(command, [
     ['npx -y @nacre/mcp --print-config claude', 'prints what Claude Code needs to start the server'],
     ['npx -y @nacre/mcp --isolation workspace', 'commands have no network'],
+    [
+      'npx -y @nacre/mcp --secret GITHUB_TOKEN=github.com,api.github.com',
+      'git and gh use the token, which no command sees, and reach nothing else',
+    ],
     ['npx -y @nacre/mcp --ask --console', 'you decide in a page which hosts commands may connect to'],
     ['npx -y @nacre/mcp --container --own node_modules', 'commands run in a container of the project'],
     ['npx -y @nacre/mcp --copy-on-write', 'changes of files become real only when you commit them'],

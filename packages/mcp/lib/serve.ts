@@ -1,6 +1,6 @@
 /** The life of a server: from the check of the machine until everything has ended. */
 import { createTools, type OpenSandbox } from '@nacre/tools'
-import { type AnySandbox, Sandbox, type SandboxErrorCode } from 'nacre'
+import { type AnySandbox, type NetworkRules, Sandbox, type SandboxErrorCode } from 'nacre'
 import { engineError, isCode } from 'nacre/internal'
 import { checkSandbox, onSignals } from 'nacre/internal/cli'
 import type { Settings } from './settings.js'
@@ -134,14 +134,30 @@ function instructions({ isolation, sandbox, container, workspaceId }: Settings):
       : [
           `Commands may write ${where} and $TMPDIR; the user can allow more with the option --write of the server.`,
         ]),
-    ...(typeof isolation?.network === 'object'
-      ? ['Commands have no network until the user allows each host; a command waits for that.']
-      : []),
+    ...(typeof isolation?.network === 'object' ? networkNotes(isolation.network) : []),
     ...(workspaceId === undefined
       ? []
       : [
           `Changes in ${sandbox.cwd} become real only by a commit. The user can run: nacre workspace commit NAME, with the name that the tool workspace shows.`,
         ]),
+  ]
+}
+
+function networkNotes({ allow, ask, secrets = {}, requests = {} }: NetworkRules): string[] {
+  const hosts = Object.values(secrets).flatMap(({ hosts }) => hosts)
+  const reachable = [...new Set([...allow, ...hosts, ...Object.keys(requests)])].join(', ')
+  return [
+    ...(ask ? ['Commands have no network until the user allows each host; a command waits for that.'] : []),
+    ...(reachable === ''
+      ? []
+      : [`Commands reach ${reachable}${ask ? ' without that' : ' and no other host'}.`]),
+    ...Object.entries(secrets).map(
+      ([name, { hosts }]) =>
+        `$${name} stands for a value that nobody here can read: send it to ${hosts.join(', ')} alone, where it works.`,
+    ),
+    ...Object.entries(requests).map(
+      ([host, rules]) => `${host} gets only these requests: ${rules.join('; ')}.`,
+    ),
   ]
 }
 

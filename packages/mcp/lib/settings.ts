@@ -7,10 +7,10 @@ import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
 import { absolute, kinds, redaction } from 'nacre/internal'
-import { OptionError, printing, flags as values } from 'nacre/internal/cli'
+import { network as networks, OptionError, printing, flags as values } from 'nacre/internal/cli'
 
 /** What commander has read. */
-export interface Flags {
+export interface Flags extends networks.NetworkFlags {
   port?: number
   host?: string
   tokenFile?: string
@@ -18,7 +18,6 @@ export interface Flags {
   cwd?: string
   isolation: kinds.Preset | 'none'
   write?: string[]
-  ask?: true
   container?: 'auto' | 'docker' | 'podman' | 'container'
   image?: string
   mount?: string[]
@@ -105,8 +104,6 @@ export function readSettings(flags: Flags): Settings {
     )
   if (preset === 'none' && write.length > 0)
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
-  if (ask && preset === 'none')
-    refuse('--ask needs isolation: with --isolation none, commands may connect to any host')
   if (ask && page === undefined) refuse('--ask needs --console: its page shows the questions')
   if (record === undefined && recordLimit !== undefined) refuse('--record-limit needs --record')
   for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
@@ -124,16 +121,17 @@ export function readSettings(flags: Flags): Settings {
   const hidden = [tokenFile, redactFile, directory].flatMap((file) =>
     file === undefined ? [] : [locate(file)],
   )
+  const { network, filesystem: { hide } = {} } = networks.networkOf(flags, preset, hidden)
   const others = write.map(locate)
   const isolation =
     preset === 'none'
       ? undefined
       : {
           preset,
-          ...(ask && { network: { allow: [], ask } }),
+          ...(network && { network }),
           filesystem: {
             write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
-            ...(hidden.length === 0 ? {} : { hide: [...kinds.SECRETS, ...hidden] }),
+            ...(hide && { hide }),
           },
         }
   const dropped = redaction.secretNames(process.env).filter((name) => !env.includes(name))

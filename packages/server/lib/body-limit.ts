@@ -42,5 +42,8 @@ export async function collect(
 }
 
 function tooLarge(mostBytes: number): Refusal {
-  return new Refusal('PAYLOAD_TOO_LARGE', `a body has at most ${mostBytes} bytes`)
+  return new Refusal(
+    'PAYLOAD_TOO_LARGE',
+    `a body has at most ${mostBytes} bytes (maxBodyBytes of the server): send less at once`,
+  )
 }

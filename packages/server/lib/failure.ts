@@ -159,6 +159,14 @@ function describe(error: unknown, dialect: Dialect): Description {
 
 type SandboxFailure = OptionError | SandboxError | AbortError
 
+/** Not what another module has added to Object.prototype. */
+function ownValue<K extends 'result' | 'logTail' | 'path' | 'paths'>(
+  error: SandboxFailure,
+  name: K,
+): SandboxError[K] | undefined {
+  return Object.hasOwn(error, name) ? (error as SandboxError)[name] : undefined
+}
+
 /**
  * 408 becomes 504: browsers repeat a request that was answered with 408 on a reused connection, and a command must not
  * run twice.
@@ -167,8 +175,10 @@ function own(error: SandboxFailure): Description {
   const { code } = error
   const usual = httpStatusOf(code)
   const status = usual === 408 ? 504 : usual
-  const result = error instanceof OptionError ? undefined : error.result
-  const logTail = error instanceof SandboxError ? error.logTail : undefined
+  const result = ownValue(error, 'result')
+  const logTail = ownValue(error, 'logTail')
+  const path = ownValue(error, 'path')
+  const paths = ownValue(error, 'paths')
   const shortMessage = error instanceof OptionError ? error.message : error.shortMessage
   const reason =
     error instanceof AbortError && error.cause instanceof ServerEnd ? error.cause.message : undefined
@@ -183,8 +193,8 @@ function own(error: SandboxFailure): Description {
       ...issuesOf(error),
       ...(result && { result: encodeReply(tables.execResult, result) }),
       ...(logTail !== undefined && { logTail }),
-      ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
-      ...(error instanceof SandboxError && error.paths !== undefined && { paths: error.paths }),
+      ...(path !== undefined && { path }),
+      ...(paths !== undefined && { paths }),
       ...(shortMessage !== error.message && { shortMessage: because + shortMessage }),
       ...(reason !== undefined && { reason }),
     },
@@ -194,7 +204,7 @@ function own(error: SandboxFailure): Description {
 function container(error: SandboxFailure): Description {
   const known = { code: error.code, status: httpStatusOf(error.code) }
   const { code, status } = CONTAINER_CODES[error.code] ?? known
-  const exitCode = error instanceof SandboxError ? error.result?.exitCode : undefined
+  const exitCode = ownValue(error, 'result')?.exitCode
   return {
     code,
     message: publicMessage(error),

@@ -59,7 +59,7 @@ export class Metrics {
       this.#count(outcomeOf(result), result)
       return result
     } catch (error) {
-      const result = error instanceof SandboxError || error instanceof AbortError ? error.result : undefined
+      const result = Object.hasOwn(Object(error), 'result') ? (error as SandboxError).result : undefined
       this.#count(outcomeOf(error), result)
       throw error
     }
@@ -168,7 +168,7 @@ export class Metrics {
 
 function outcomeOf(end: unknown): Outcome {
   if (end instanceof SandboxError)
-    return end.code === 'COMMAND_TIMEOUT' ? 'timeout' : end.result ? 'failure' : 'error'
+    return end.code === 'COMMAND_TIMEOUT' ? 'timeout' : Object.hasOwn(end, 'result') ? 'failure' : 'error'
   if (end instanceof Error) return end instanceof AbortError ? 'cancelled' : 'error'
   const { success, cancelled, process } = end as ExecResult<Encoding>
   if (process !== undefined) return 'detached'

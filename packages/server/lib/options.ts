@@ -8,7 +8,8 @@ import type { CreateServerOptions, SandboxdOptions, ServeOptions, ServerOptions 
 export const serverOptions = kinds.table<ServerOptions>()({
   token: kinds.serverToken,
   allowedOrigins: kinds.origins,
-  maxBodyBytes: { ...kinds.bytes, default: 16_777_216 },
+  // Room for a message of 16 MiB to a process.
+  maxBodyBytes: { ...kinds.bytes, default: 17_825_792 },
   maxRequests: { ...kinds.count(1, 1_000_000), default: 1024 },
   heartbeat: { ...kinds.positiveMilliseconds, default: 15_000 },
   logger: kinds.logger,

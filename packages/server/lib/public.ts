@@ -20,7 +20,7 @@ export interface ServerOptions {
    * rejected. Default: none.
    */
   allowedOrigins?: string | readonly string[]
-  /** Maximum size of a request body in bytes. Default: 16777216 (16 MiB). */
+  /** Maximum size of a request body in bytes. Default: 17825792 (17 MiB). */
   maxBodyBytes?: number
   /**
    * Maximum number of concurrent requests, including streams, 1 to 1000000. Further requests get 503 OVERLOADED.

@@ -142,7 +142,7 @@ const HEALTH = '/healthz'
 
 /** Shells at a terminal ignore SIGTERM, and end when their terminal does. */
 async function hangUp(backend: backends.Backend): Promise<void> {
-  const running = await backend.listProcesses({ status: new Set(['running']) })
+  const running = await backend.listProcesses({ status: new Set(['running', 'starting']) })
   const terminals = running.filter(({ hasTerminal }) => hasTerminal)
   await Promise.all(
     terminals.map((process) =>

@@ -8,7 +8,15 @@ describe('bash', () => {
     expect(timeless(reply.text)).toBe(`[exit 3 | T | cwd ${directory}]\nout\nerr`)
     expect(reply).toMatchObject({
       isError: false,
-      data: { id: 'r1', state: 'ended', exitCode: 3, signal: null, reason: 'exit', cwd: directory, bytes: 8 },
+      data: {
+        id: 'r1',
+        status: 'ended',
+        exitCode: 3,
+        signal: null,
+        reason: 'exit',
+        cwd: directory,
+        bytes: 8,
+      },
     })
     expect(timeless((await call('bash', { command: 'true' })).text)).toBe(`[exit 0 | T | cwd ${directory}]`)
   })
@@ -31,18 +39,18 @@ describe('bash', () => {
         yield_after: 1,
       })
       expect(timeless(reply.text)).toBe('[r1 still runs | T]\nbegun\n[use wait, output or kill with id "r1"]')
-      expect(reply.data).toMatchObject({ id: 'r1', state: 'running' })
+      expect(reply.data).toMatchObject({ id: 'r1', status: 'running' })
       expect(await lines('bash', { command: `pwd; touch ${directory}/go` })).toContain(directory)
       const end = await call('wait', { id: 'r1' })
       expect(timeless(end.text)).toBe('[exit 4 | T | its changes of directory and variables are lost]\ndone')
-      expect(end.data).toMatchObject({ id: 'r1', state: 'ended', exitCode: 4 })
+      expect(end.data).toMatchObject({ id: 'r1', status: 'ended', exitCode: 4 })
       expect(timeless((await call('wait', { id: 'r1' })).text)).toMatch(/^\[exit 4 \| T \| [^\n]*\]$/)
     },
   )
 
   itWithTools('returns an id at once with yield_after 0', async ({ call }) => {
     const { data } = await call('bash', { command: 'sleep 600', yield_after: 0 })
-    expect(data).toMatchObject({ id: 'r1', state: 'running' })
+    expect(data).toMatchObject({ id: 'r1', status: 'running' })
     expect(timeless((await call('kill', { id: 'r1' })).text)).toBe(
       '[killed | T | its changes of directory and variables are lost]',
     )
@@ -53,7 +61,7 @@ describe('bash', () => {
       const reply = call('bash', { command: 'sleep 600', yield_after })
       await until(kill, () => 'nothing was killed')
       const { text, data } = await reply
-      return data.state === 'ended' ? text : (await call('wait', { id: data.id as string })).text
+      return data.status === 'ended' ? text : (await call('wait', { id: data.id as string })).text
     }
     const killCommand = (reason?: string) => async () => {
       for (const session of await sandbox.listSessions())
@@ -246,7 +254,7 @@ describe('write', () => {
     expect(timeless(reply.text)).toBe(
       '[r1 waits for input (sort, pipe) | T]\n[use write, output or kill with id "r1"]',
     )
-    expect(reply.data.state).toBe('reading')
+    expect(reply.data.status).toBe('reading')
     const end = await call('write', { id: 'r1', text: 'apple', enter: true, eof: true })
     expect(timeless(end.text)).toBe(
       '[exit 0 | T | its changes of directory and variables are lost]\napple\npear',
@@ -259,7 +267,7 @@ describe('write', () => {
   itWithTools('offers to wait for a program that polls its input', async ({ call }) => {
     const program = 'import select, sys; select.select([sys.stdin], [], [], 60)'
     const { text, data } = await call('bash', { command: `python3 -c '${program}'`, pty: true })
-    expect(data.state).toBe('reading')
+    expect(data.status).toBe('reading')
     expect(text).toContain('[use wait, write, output or kill with id "r1"]')
     await call('kill', { id: 'r1' })
   })

@@ -212,17 +212,17 @@ const fromAPipe = (command: string): Case => ({ command, stdin: true })
 /** Calls a tool. Resolves with what the reply says of the run. */
 type Call = (name: string, input: object) => Promise<ToolData>
 /** Looks at a command after the first reply of `bash`. Resolves with its last state. */
-type Look = (call: Call, first: ToolData, item: Case, tag: string) => Promise<ToolData['state']>
+type Look = (call: Call, first: ToolData, item: Case, tag: string) => Promise<ToolData['status']>
 
 /** Milliseconds in which a program must begin, and be seen. */
 const LIMIT = 60_000
 /** Seconds in which a program is looked at once it runs. */
 const OBSERVED = 4
 
-const stateAtOnce: Look = async (_, { state }) => state
+const stateAtOnce: Look = async (_, { status }) => status
 
 /** Looks for some seconds after the program was seen, so that a slow start hides nothing. */
-const stateOnceItRuns: Look = async (call, { id, state }, { command, program }, tag) => {
+const stateOnceItRuns: Look = async (call, { id, status }, { command, program }, tag) => {
   const isMine = ({ pid, state }: proc.ProcessEntry) =>
     state !== 'Z' &&
     proc
@@ -235,15 +235,15 @@ const stateOnceItRuns: Look = async (call, { id, state }, { command, program }, 
     () => `${program} does not run: ${command}`,
     LIMIT,
   )
-  return state === 'running' ? (await call('wait', { id, seconds: OBSERVED })).state : state
+  return status === 'running' ? (await call('wait', { id, seconds: OBSERVED })).status : status
 }
 
 /** Looks until there is more to say than that it runs. */
-const stateThatIsFound: Look = async (call, { id, state }) =>
+const stateThatIsFound: Look = async (call, { id, status }) =>
   until(
     async () => {
-      if (state === 'running') ({ state } = await call('wait', { id, seconds: 1 }))
-      return state === 'running' ? undefined : state
+      if (status === 'running') ({ status } = await call('wait', { id, seconds: 1 }))
+      return status === 'running' ? undefined : status
     },
     () => `${id} only runs`,
     LIMIT,
@@ -255,8 +255,8 @@ async function statesOf(
   isolation: SandboxOptions['isolation'],
   yieldAfter: number,
   look: Look = stateAtOnce,
-): Promise<Map<Case, ToolData['state']>> {
-  const states = new Map<Case, ToolData['state']>()
+): Promise<Map<Case, ToolData['status']>> {
+  const states = new Map<Case, ToolData['status']>()
   const silent = createServer()
   const sockets = new Set<Socket>()
   silent.on('connection', (socket) => sockets.add(socket.on('error', () => {}).resume()))
@@ -303,7 +303,7 @@ async function statesOf(
 }
 
 /** The commands that are not in one of the states, with their own. */
-function others(states: Map<Case, ToolData['state']>, ...expected: ToolData['state'][]): string[] {
+function others(states: Map<Case, ToolData['status']>, ...expected: ToolData['status'][]): string[] {
   return [...states].flatMap(([{ command }, state]) =>
     expected.includes(state) ? [] : [`${state}: ${command}`],
   )

@@ -104,7 +104,7 @@ export interface ToolData {
   /** The id of the run. */
   id?: string
   /** Of the run; 'starting' while the sandbox opens: then nothing has run. */
-  state?: 'starting' | 'running' | 'reading' | 'listening' | 'unknown' | 'ended'
+  status?: 'starting' | 'running' | 'reading' | 'listening' | 'unknown' | 'ended'
   exitCode?: number | null
   signal?: string | null
   /** Why it ended. */

@@ -171,16 +171,16 @@ function endNotes({ wasDetached }: Run, { wasRestarted, refused }: RunEnd): stri
 function dataOf(run: Run): ToolData {
   const { id, end, bytes, waiting } = run
   if (end === undefined) {
-    const state =
+    const status =
       waiting === undefined
         ? 'running'
         : waiting.state === 'reading' && !waiting.sure
           ? 'unknown'
           : waiting.state
-    return { id, state, bytes }
+    return { id, status, bytes }
   }
   const { exitCode, signal, reason, cwd } = end
-  return { id, state: 'ended', exitCode, signal, reason, bytes, ...(cwd === undefined ? {} : { cwd }) }
+  return { id, status: 'ended', exitCode, signal, reason, bytes, ...(cwd === undefined ? {} : { cwd }) }
 }
 
 /** Like `3 ms`, `1.2 s` and `600 s`. */

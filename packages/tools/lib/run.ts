@@ -15,6 +15,7 @@ import type {
   LogLinesOptions,
   Process,
   ProcessWaiting,
+  Question,
   Signal,
 } from 'nacre'
 import { clock, inTime, isCode, refusalCode } from 'nacre/internal'
@@ -69,7 +70,7 @@ export interface RunEnd {
   /** The directory of the session, unless the command became a process. */
   cwd?: string
   wasRestarted: boolean
-  /** Hosts to which connections were refused. */
+  /** Hosts to which connections were refused, and requests. */
   refused: string[]
 }
 
@@ -350,7 +351,7 @@ export class Run {
     const { exitCode, signal, timedOut, cancelled, killedBy, duration, cwd, denials } = end
     const reason = timedOut ? 'timeout' : cancelled ? 'killed' : signal === null ? 'exit' : 'signal'
     const connections = denials.filter(({ rule }) => rule === 'network')
-    const refused = [...new Set(connections.map(({ target }) => target))]
+    const refused = [...new Set(connections.map(wanted))]
     const wasRestarted = end.sessionRestarted
     return this.#finish({ exitCode, signal, reason, killedBy, duration, cwd, wasRestarted, refused })
   }
@@ -419,4 +420,11 @@ function resultOf(error: unknown): ExecResult<'buffer'> {
   const { result } = error as { result?: ExecResult<'buffer'> }
   if (isCode(error, 'COMMAND_TIMEOUT') && result !== undefined) return result
   throw error
+}
+
+const LONGEST_PATH = 200
+
+/** What a program wanted of the network: a host, or a request to it. */
+export function wanted({ target, request }: Pick<Question, 'target' | 'request'>): string {
+  return request === undefined ? target : `${request.method} ${target}${request.path.slice(0, LONGEST_PATH)}`
 }

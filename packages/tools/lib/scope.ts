@@ -3,7 +3,7 @@ import type { AnySandbox } from 'nacre'
 import { crypto, isCode } from 'nacre/internal'
 import type { Options } from './options.js'
 import type { Style } from './reply.js'
-import { LOG_LIMIT, type NamedSession, Run, type RunPlan } from './run.js'
+import { LOG_LIMIT, type NamedSession, Run, type RunPlan, wanted } from './run.js'
 import { ToolError } from './schema.js'
 import type { Service } from './service.js'
 
@@ -170,7 +170,7 @@ export class Host {
   async asked({ sessionId }: Run): Promise<string[]> {
     // The reply is worth more than this field.
     const questions = await this.sandbox.questions().catch(() => [])
-    return questions.filter((question) => question.sessionId === sessionId).map(({ target }) => target)
+    return questions.filter((question) => question.sessionId === sessionId).map(wanted)
   }
 
   /** Kills what runs, and ends the sessions that the tools have opened. Rejects when a session cannot be ended. */

@@ -158,5 +158,5 @@ class Tools implements PublicTools {
 function startReply(style: Style, { startedAt, step }: Opening): ToolReply {
   const time = formatTime(clock.performance.now() - startedAt)
   const next = ['nothing has run yet: call again']
-  return reply(style, { header: ['starts', time, step], next, data: { state: 'starting' } })
+  return reply(style, { header: ['starts', time, step], next, data: { status: 'starting' } })
 }

@@ -1,6 +1,7 @@
 //! The result of a foreground command.
 
 use super::KilledBy;
+use crate::wanted::Denial;
 use nacre_protocol::shell::Lost;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -52,7 +53,7 @@ pub struct Outcome {
     /// Items of the session's state that were lost before the command.
     pub lost_state: Vec<Lost>,
     /// Hosts and ports that the session's proxy refused while the command ran.
-    pub denials: Vec<String>,
+    pub denials: Vec<Denial>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Vec<String>,
 }

@@ -5,7 +5,7 @@
 //! socket is full. So the program decides about the memory that it spends, and a process cannot fill that of the host.
 
 use crate::sys;
-use memchr::{memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memrchr};
 use nacre_containment::lock::Lock;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, Shutdown, send, setsockopt, shutdown, sockopt};
@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Maximum bytes of a message.
-pub const LONGEST_MESSAGE: usize = 16 << 20;
+/// Maximum bytes of a message, as of one to a process.
+const LONGEST_MESSAGE: usize = 16 << 20;
 /// Maximum bytes of messages that wait until the process reads. One message is accepted at any length.
 const MOST_WAITING: usize = 64 << 20;
 /// The wanted buffer of each direction: with the usual one, the program would wait after each few long messages.
@@ -50,34 +50,53 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours.into(), theirs.into()))
 }
 
-/// Why a message was not sent or received.
+/// Why a message was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The process has ended, or it or the host has closed its end.
     Closed,
     /// Too much waits until the process reads.
     Full,
-    /// The process has sent more than [`LONGEST_MESSAGE`] without a newline. The channel is closed.
+}
+
+/// What is left of a message that has no end. It counts as the last message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// More than [`LONGEST_MESSAGE`]. The channel is closed.
     TooLong,
-    /// The process has closed its end, or has ended, in the middle of a message.
+    /// The process has closed its end, or has ended, in the middle of it.
     Cut,
 }
 
+/// Lines, each with its newline. Cheap to clone: until they are taken, they may be returned again.
+#[derive(Clone, Debug, Default)]
+pub struct MessageLines {
+    bytes: Arc<Vec<u8>>,
+    start: usize,
+}
+
+impl AsRef<[u8]> for MessageLines {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
 /// Messages that were received.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub struct MessageBatch {
-    /// Lines, each with its newline.
-    pub lines: Vec<u8>,
+    /// The messages.
+    pub lines: MessageLines,
     /// The number of messages before them.
     pub first: u64,
     /// Nothing follows them.
     pub is_over: bool,
+    /// What comes instead of lines, at the end.
+    pub rest: Option<Rest>,
 }
 
 struct Outgoing {
-    line: Vec<u8>,
-    /// How many bytes of it have been written.
-    begun: usize,
+    /// What the socket had no room for.
+    rest: Vec<u8>,
     sent: oneshot::Sender<Result<(), Failure>>,
 }
 
@@ -113,22 +132,23 @@ impl Messages {
     /// [`Failure::Closed`] and [`Failure::Full`], also of the future.
     pub fn send(
         &self,
-        line: Vec<u8>,
+        line: &[u8],
     ) -> Result<Option<impl Future<Output = Result<(), Failure>> + Send + use<>>, Failure> {
         let outbox = self.outbox.lock();
         let outbox = outbox.as_ref().ok_or(Failure::Closed)?;
         let waiting = self.waiting.load(Ordering::Acquire);
         // The task has written all lines before this one, and the lock keeps others from following.
-        let begun = if waiting == 0 { self.begin(&line)? } else { 0 };
-        if begun == line.len() {
+        let begun = if waiting == 0 { self.begin(line)? } else { 0 };
+        let rest = line[begun..].to_vec();
+        if rest.is_empty() {
             return Ok(None);
         }
-        if waiting > 0 && waiting + line.len() > MOST_WAITING {
+        if waiting > 0 && waiting + rest.len() > MOST_WAITING {
             return Err(Failure::Full);
         }
-        self.waiting.fetch_add(line.len(), Ordering::Relaxed);
+        self.waiting.fetch_add(rest.len(), Ordering::Relaxed);
         let (sent, result) = oneshot::channel();
-        outbox.send(Outgoing { line, begun, sent }).map_err(|_| Failure::Closed)?;
+        outbox.send(Outgoing { rest, sent }).map_err(|_| Failure::Closed)?;
         Ok(Some(async { result.await.unwrap_or(Err(Failure::Closed)) }))
     }
 
@@ -145,19 +165,16 @@ impl Messages {
     /// Returns the messages after the first `taken`, which are dropped. What was not taken is returned again. With `follow`, the
     /// caller must wait if there is `None`, and now and then all the same: otherwise a process that never pauses could keep a
     /// thread that waits for nothing else.
-    ///
-    /// # Errors
-    /// [`Failure::TooLong`] and [`Failure::Cut`], once, after all messages before that.
-    pub fn look(&self, taken: u64, follow: bool) -> Result<Option<MessageBatch>, Failure> {
+    pub fn look(&self, taken: u64, follow: bool) -> Option<MessageBatch> {
         let socket = self.socket.lock().clone();
         let mut inbox = self.inbox.lock();
         inbox.take(taken);
         inbox.looks += 1;
         if follow && inbox.looks.is_multiple_of(LOOKS) {
-            return Ok(None);
+            return None;
         }
         if let Some(socket) = socket
-            && inbox.returned.is_empty()
+            && !inbox.has_returned()
             && inbox.lines == 0
             && !inbox.is_over
         {
@@ -167,29 +184,25 @@ impl Messages {
         let empty = MessageBatch { first: inbox.first, ..MessageBatch::default() };
         let next = inbox.next();
         drop(inbox);
-        Ok(self.checked(next)?.or((!follow).then_some(empty)))
+        self.checked(next).or((!follow).then_some(empty))
     }
 
     /// Closes the channel after a message that is too long.
-    fn checked<T>(&self, next: Result<T, Failure>) -> Result<T, Failure> {
-        next.inspect_err(|failure| {
-            if *failure == Failure::TooLong {
-                self.close();
-            }
-        })
+    fn checked(&self, next: Option<MessageBatch>) -> Option<MessageBatch> {
+        if next.as_ref().is_some_and(|batch| batch.rest == Some(Rest::TooLong)) {
+            self.close();
+        }
+        next
     }
 
     /// Like `look`, but waits for a message or the end. Cancel-safe.
-    ///
-    /// # Errors
-    /// Those of `look`.
-    pub async fn receive(&self, taken: u64) -> Result<MessageBatch, Failure> {
+    pub async fn receive(&self, taken: u64) -> MessageBatch {
         let mut closed = self.closed.subscribe();
         self.inbox.lock().take(taken);
         loop {
             let next = self.inbox.lock().next();
-            if let Some(batch) = self.checked(next)? {
-                return Ok(batch);
+            if let Some(batch) = self.checked(next) {
+                return batch;
             }
             let socket = self.socket.lock().clone();
             let Some(socket) = socket else { continue };
@@ -244,14 +257,14 @@ async fn write(
     mut closed: watch::Receiver<bool>,
     waiting: Arc<AtomicUsize>,
 ) {
-    while let Some(Outgoing { line, begun, sent }) = queue.recv().await {
+    while let Some(Outgoing { rest, sent }) = queue.recv().await {
         let result = tokio::select! {
             biased;
             // An error means that nothing can call any more.
             _ = closed.wait_for(|closed| *closed) => Err(Failure::Closed),
-            written = write_all(&socket, &line[begun..]) => written.map_err(|_| Failure::Closed),
+            written = write_all(&socket, &rest) => written.map_err(|_| Failure::Closed),
         };
-        waiting.fetch_sub(line.len(), Ordering::Release);
+        waiting.fetch_sub(rest.len(), Ordering::Release);
         let _ = sent.send(result);
     }
     let _ = shutdown(socket.as_raw_fd(), Shutdown::Write);
@@ -275,37 +288,51 @@ async fn write_all(socket: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()
 struct Inbox {
     /// The number of messages that were taken.
     first: u64,
-    returned: Vec<u8>,
+    returned: MessageLines,
     buffer: Vec<u8>,
     /// Where the last line in the buffer ends.
     lines: usize,
     looks: u64,
     is_over: bool,
-    failure: Option<Failure>,
+    rest: Option<Rest>,
 }
 
 impl Inbox {
     /// Drops messages that the reader has taken.
     fn take(&mut self, taken: u64) {
         let count = usize::try_from(taken.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        let ends: Vec<usize> = memchr_iter(b'\n', &self.returned).take(count).collect();
-        self.first += ends.len() as u64;
-        self.returned.drain(..ends.last().map_or(0, |end| end + 1));
+        let (mut found, mut end) = (0, 0);
+        for at in memchr_iter(b'\n', self.returned.as_ref()).take(count) {
+            (found, end) = (found + 1, at + 1);
+        }
+        self.first += found as u64;
+        self.returned.start += end;
+        if !self.has_returned() {
+            // Its memory is free before the next one is read.
+            self.returned = MessageLines::default();
+            if count > found && self.lines == 0 && self.rest.take().is_some() {
+                self.first += 1;
+            }
+        }
+    }
+
+    /// Whether there are messages that were returned and not taken.
+    fn has_returned(&self) -> bool {
+        !self.returned.as_ref().is_empty()
     }
 
     /// The messages that were not taken, or the end. `None` if the reader must wait.
-    fn next(&mut self) -> Result<Option<MessageBatch>, Failure> {
-        if self.returned.is_empty() && self.lines > 0 {
+    fn next(&mut self) -> Option<MessageBatch> {
+        if !self.has_returned() && self.lines > 0 {
             let rest = self.buffer.split_off(self.lines);
-            self.returned = std::mem::replace(&mut self.buffer, rest);
+            let bytes = Arc::new(std::mem::replace(&mut self.buffer, rest));
+            self.returned = MessageLines { bytes, start: 0 };
             self.lines = 0;
         }
-        let is_over = self.returned.is_empty() && self.is_over;
-        if is_over && let Some(failure) = self.failure.take() {
-            return Err(failure);
-        }
-        let batch = || MessageBatch { lines: self.returned.clone(), first: self.first, is_over };
-        Ok((is_over || !self.returned.is_empty()).then(batch))
+        let is_over = !self.has_returned() && self.is_over;
+        let rest = self.rest.filter(|_| is_over);
+        let batch = || MessageBatch { lines: self.returned.clone(), first: self.first, is_over, rest };
+        (is_over || self.has_returned()).then(batch)
     }
 
     /// Reads once.
@@ -314,12 +341,15 @@ impl Inbox {
         let before = self.buffer.len();
         if sys::read_spare(socket, &mut self.buffer, READ_BYTES)? == 0 {
             self.end();
-        } else if let Some(end) = memrchr(b'\n', &self.buffer[before..]) {
-            self.lines = before + end + 1;
+            return Ok(());
         }
-        if self.buffer.len() - self.lines >= LONGEST_MESSAGE {
+        let new = &self.buffer[before..];
+        let first = memchr(b'\n', new).unwrap_or(new.len());
+        if before + first - self.lines > LONGEST_MESSAGE {
             self.buffer.truncate(self.lines);
-            (self.failure, self.is_over) = (Some(Failure::TooLong), true);
+            (self.rest, self.is_over) = (Some(Rest::TooLong), true);
+        } else if let Some(end) = memrchr(b'\n', new) {
+            self.lines = before + end + 1;
         }
         Ok(())
     }
@@ -327,7 +357,7 @@ impl Inbox {
     /// Nothing follows.
     fn end(&mut self) {
         if !self.is_over && self.buffer.len() > self.lines {
-            self.failure = Some(Failure::Cut);
+            self.rest = Some(Rest::Cut);
         }
         self.is_over = true;
     }
@@ -343,12 +373,20 @@ mod tests {
         (Messages::open(ours).unwrap(), theirs.into())
     }
 
-    fn batch(lines: &str, first: u64) -> Result<MessageBatch, Failure> {
-        Ok(MessageBatch { lines: lines.into(), first, is_over: false })
+    impl PartialEq for MessageBatch {
+        fn eq(&self, other: &Self) -> bool {
+            let parts = |batch: &Self| (batch.lines.as_ref().to_vec(), batch.first, batch.is_over, batch.rest);
+            parts(self) == parts(other)
+        }
     }
 
-    fn over(first: u64) -> Result<MessageBatch, Failure> {
-        Ok(MessageBatch { first, is_over: true, ..MessageBatch::default() })
+    fn batch(lines: &str, first: u64) -> MessageBatch {
+        let lines = MessageLines { bytes: Arc::new(lines.into()), start: 0 };
+        MessageBatch { lines, first, ..MessageBatch::default() }
+    }
+
+    fn over(first: u64, rest: Option<Rest>) -> MessageBatch {
+        MessageBatch { first, is_over: true, rest, ..MessageBatch::default() }
     }
 
     #[tokio::test]
@@ -361,33 +399,34 @@ mod tests {
         assert_eq!(messages.receive(2).await, batch("3\n", 2));
         assert_eq!(messages.receive(1).await, batch("3\n", 2), "a reader never goes back");
         assert_eq!(messages.receive(3).await, batch("45\n", 3));
-        assert_eq!(messages.look(u64::MAX, false).map(Option::unwrap), batch("", 4));
-        assert_eq!(messages.look(4, true), Ok(None));
+        assert_eq!(messages.look(u64::MAX, false), Some(batch("", 4)));
+        assert_eq!(messages.look(4, true), None);
         theirs.write_all(b"6\n").unwrap();
-        assert_eq!(messages.look(4, true).map(Option::unwrap), batch("6\n", 4));
+        assert_eq!(messages.look(4, true), Some(batch("6\n", 4)));
         drop(theirs);
-        assert_eq!(messages.receive(5).await, over(5));
-        assert_eq!(messages.receive(5).await, over(5));
+        assert_eq!(messages.receive(5).await, over(5, None));
+        assert_eq!(messages.receive(5).await, over(5, None));
     }
 
     #[tokio::test]
-    async fn a_closed_channel_still_has_what_arrived_before_and_reports_a_cut_message_once() {
+    async fn a_closed_channel_still_has_what_arrived_before_and_reports_a_cut_message() {
         let (messages, mut theirs) = open();
         theirs.write_all(b"1\n2").unwrap();
-        let send = messages.send(vec![b'x'; 16 << 20]).unwrap().unwrap();
+        let send = messages.send(&vec![b'x'; 16 << 20]).unwrap().unwrap();
         messages.close();
         assert_eq!(send.await, Err(Failure::Closed));
-        assert!(messages.send(b"late\n".to_vec()).is_err());
+        assert!(messages.send(b"late\n").is_err());
         assert_eq!(messages.receive(0).await, batch("1\n", 0));
-        assert_eq!(messages.receive(1).await, Err(Failure::Cut));
-        assert_eq!(messages.receive(1).await, over(1));
+        assert_eq!(messages.receive(1).await, over(1, Some(Rest::Cut)));
+        assert_eq!(messages.receive(1).await, over(1, Some(Rest::Cut)), "until it is taken");
+        assert_eq!(messages.receive(2).await, over(2, None));
     }
 
     #[tokio::test]
     async fn a_reader_that_waits_sees_the_end() {
         let (messages, _theirs) = open();
         let (received, ()) = tokio::join!(messages.receive(0), async { messages.close() });
-        assert_eq!(received, over(0));
+        assert_eq!(received, over(0, None));
     }
 
     #[tokio::test]
@@ -399,21 +438,34 @@ mod tests {
             (0..20).try_for_each(|_| theirs.write_all(&piece)).is_err()
         });
         assert_eq!(messages.receive(0).await, batch("1\n", 0));
-        assert_eq!(messages.receive(1).await, Err(Failure::TooLong));
+        assert_eq!(messages.receive(1).await, over(1, Some(Rest::TooLong)));
         // Not joined here: the task that writes closes the socket.
         assert!(tokio::task::spawn_blocking(move || writer.join().unwrap()).await.unwrap());
-        assert_eq!(messages.receive(1).await, over(1));
+        assert_eq!(messages.receive(2).await, over(2, None));
+    }
+
+    #[tokio::test]
+    async fn a_message_has_at_most_16_mib() {
+        for (length, rest) in [(LONGEST_MESSAGE, None), (LONGEST_MESSAGE + 1, Some(Rest::TooLong))] {
+            let (messages, mut theirs) = open();
+            let writer = std::thread::spawn(move || {
+                let line = [vec![b'x'; length], b"\n2\n".to_vec()].concat();
+                let _ = theirs.write_all(&line);
+            });
+            let batch = messages.receive(0).await;
+            assert_eq!((batch.lines.as_ref().starts_with(b"xx"), batch.rest), (rest.is_none(), rest));
+            tokio::task::spawn_blocking(move || writer.join().unwrap()).await.unwrap();
+        }
     }
 
     #[tokio::test]
     async fn sends_in_order_and_then_the_end() {
         let (messages, mut theirs) = open();
         let long = vec![b'x'; 16 << 20];
-        let sent: Vec<_> =
-            [b"1\n".to_vec(), long.clone(), b"2\n".to_vec()].map(|line| messages.send(line).unwrap()).into();
+        let sent: Vec<_> = [b"1\n".as_slice(), &long, b"2\n"].map(|line| messages.send(line).unwrap()).into();
         assert_eq!(sent.iter().map(Option::is_none).collect::<Vec<_>>(), [true, false, false]);
         messages.finish();
-        assert!(messages.send(b"3\n".to_vec()).is_err());
+        assert!(messages.send(b"3\n").is_err());
         let reader = std::thread::spawn(move || {
             let mut read = Vec::new();
             theirs.read_to_end(&mut read).unwrap();
@@ -431,7 +483,8 @@ mod tests {
     #[tokio::test]
     async fn bounds_what_waits_but_not_a_single_message() {
         let (messages, _theirs) = open();
-        assert!(messages.send(vec![b'x'; MOST_WAITING + 1]).unwrap().is_some());
-        assert_eq!(messages.send(vec![b'x'; 1]).err(), Some(Failure::Full));
+        // The socket takes a part of it.
+        assert!(messages.send(&vec![b'x'; MOST_WAITING + 8 * SOCKET_BYTES]).unwrap().is_some());
+        assert_eq!(messages.send(b"x").err(), Some(Failure::Full));
     }
 }

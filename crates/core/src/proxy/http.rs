@@ -40,7 +40,10 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
         }
     };
     if let Some(egress) = policy.egress_for(&target) {
-        if request.is_some() {
+        if let Some(request) = request {
+            if egress.takes_plain(&target.host, target.port) {
+                return Ok(Next::Plain(target, egress, request));
+            }
             let reason = format!("a secret is for {target}, so programs reach it by https: alone");
             head::refuse(client, "403 Forbidden", &reason).await?;
             return Ok(Next::Refused);
@@ -57,10 +60,11 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
             return Ok(Next::Refused);
         }
     };
-    match request {
-        None => client.write_all(ESTABLISHED).await?,
-        Some(request) => server.write_all(&request).await?,
-    }
+    let Some(request) = request else {
+        client.write_all(ESTABLISHED).await?;
+        return Ok(Next::Tunnel(target, server));
+    };
+    server.write_all(&request).await?;
     Ok(Next::Copy(server))
 }
 

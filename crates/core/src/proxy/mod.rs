@@ -20,9 +20,10 @@ pub use hosts::Target;
 
 use crate::questions::{Ask, Asking};
 use crate::sys;
+use crate::wanted::{Denial, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
-use nacre_egress::{Egress, Origin, Plan};
+use nacre_egress::{Egress, Observer, Origin, Plan, Reason, Wish};
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::Interest;
@@ -59,7 +61,7 @@ const LONGEST_REPORT: usize = 64;
 /// the proxy.
 #[derive(Clone, Debug)]
 pub struct Denials {
-    list: Arc<Lock<Vec<String>>>,
+    list: Arc<Lock<Vec<Denial>>>,
     /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
     /// received once the command has ended.
     reports: Arc<(OwnedFd, OwnedFd)>,
@@ -85,26 +87,42 @@ impl Denials {
     }
 
     /// Adds a denial, unless it is listed: programs try the same target again and again.
-    fn add(&self, target: String) {
+    fn add(&self, denial: Denial) {
         let mut list = self.list.lock();
-        if list.len() < MAX_DENIALS && !list.contains(&target) {
-            list.push(target);
+        if list.len() < MAX_DENIALS && !list.contains(&denial) {
+            list.push(denial);
         }
     }
 
     /// Removes and returns all denials: a command has ended, or the next one begins.
-    pub fn end_command(&self) -> Vec<String> {
+    pub fn end_command(&self) -> Vec<Denial> {
         self.asking.iter().for_each(Asking::end_command);
         self.take()
     }
 
     /// Removes and returns all denials.
-    pub fn take(&self) -> Vec<String> {
+    pub fn take(&self) -> Vec<Denial> {
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
-            self.add(String::from_utf8_lossy(&report[..length]).into_owned());
+            self.add(Denial::new(Wanted::to(String::from_utf8_lossy(&report[..length])), None));
         }
         std::mem::take(&mut self.list.lock())
+    }
+}
+
+impl Observer for Denials {
+    fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        let (asking, wanted) = (self.asking.clone(), Wanted::from(wish));
+        Box::pin(async move {
+            match asking {
+                Some(asking) => asking.allows(&wanted).await,
+                None => false,
+            }
+        })
+    }
+
+    fn refused(&self, wish: Wish, reason: Reason) {
+        self.add(Denial::new(Wanted::from(&wish), Some(reason)));
     }
 }
 
@@ -140,8 +158,12 @@ enum Next {
     Refused,
     /// Bytes pass between it and a server.
     Copy(TcpStream),
+    /// The same in a tunnel to this host.
+    Tunnel(Target, TcpStream),
     /// It expects TLS of this host.
     Decrypt(Target, Arc<Egress>),
+    /// It has sent the head of a plain request to this host.
+    Plain(Target, Arc<Egress>, Vec<u8>),
 }
 
 /// What the lists say about a target.
@@ -166,8 +188,9 @@ impl Policy {
         }
         let deny = HostList::new(&hosts.deny).into();
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        let decrypts = !hosts.plan.secrets.is_empty();
-        let egress = decrypts.then(|| Egress::new(hosts.plan.clone()).map(Arc::new)).transpose()?;
+        let decrypts = !hosts.plan.is_empty();
+        let observer = || Arc::new(denials.clone());
+        let egress = decrypts.then(|| Egress::observed(&hosts.plan, observer()).map(Arc::new)).transpose()?;
         Ok(Self { allow: allow.into(), deny, denials, names, lookups, egress })
     }
 
@@ -213,12 +236,12 @@ impl Policy {
             Ruling::Allowed(target) => return Ok(target),
             Ruling::Denied(target) => (target, false),
             Ruling::Open(target, asking) => {
-                let text = target.to_string();
+                let wanted = Wanted::to(&target);
                 let is_allowed = tokio::select! {
                     // A client that has gone does not use an answer.
                     biased;
                     () = hung_up(client) => false,
-                    is_allowed = asking.allows(&text) => is_allowed,
+                    is_allowed = asking.allows(&wanted) => is_allowed,
                 };
                 (target, is_allowed)
             }
@@ -226,7 +249,7 @@ impl Policy {
         if is_allowed {
             return Ok(target);
         }
-        self.denials.add(target.to_string());
+        self.denials.add(Denial::new(Wanted::to(&target), None));
         Err(target)
     }
 
@@ -324,9 +347,18 @@ async fn serve(mut client: TcpStream, policy: &Policy) -> io::Result<()> {
     match next {
         Next::Refused => Ok(()),
         Next::Copy(mut server) => tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop),
-        Next::Decrypt(target, egress) => {
-            let origin = Origin { host: target.host.clone(), port: target.port };
-            egress.serve(client, origin, dial::dial(&target, policy)).await
+        Next::Tunnel(target, mut server) => match &policy.egress {
+            // An address has no name.
+            Some(egress) if target.address().is_none() => egress.pass(client, server, origin(&target)).await,
+            _ => tokio::io::copy_bidirectional(&mut client, &mut server).await.map(drop),
+        },
+        Next::Decrypt(target, egress) => egress.serve(client, origin(&target), dial::dial(&target, policy)).await,
+        Next::Plain(target, egress, head) => {
+            egress.serve_plain(client, head, origin(&target), dial::dial(&target, policy)).await
         }
     }
+}
+
+fn origin(target: &Target) -> Origin {
+    Origin { host: target.host.clone(), port: target.port }
 }

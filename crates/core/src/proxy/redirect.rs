@@ -26,7 +26,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
     let connected = match policy.settle(client, ruling).await {
         Ok(target) => match policy.egress_for(&target) {
             Some(egress) => Ok(Next::Decrypt(target, egress)),
-            None => dial(&target, policy).await.map(Next::Copy),
+            None => dial(&target, policy).await.map(|server| Next::Tunnel(target, server)),
         },
         Err(_) => Err(io::ErrorKind::PermissionDenied.into()),
     };

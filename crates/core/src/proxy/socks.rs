@@ -38,7 +38,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
     match dial(&target, policy).await {
         Ok(server) => {
             answer(client, SocksAnswer::Succeeded).await?;
-            Ok(Next::Copy(server))
+            Ok(Next::Tunnel(target, server))
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             answer(client, SocksAnswer::NotAllowed).await.map(|()| Next::Refused)

@@ -176,6 +176,7 @@ impl Sandbox {
             self.lock().closing.remove(&filed);
         }
         self.deleted_sessions_end().await;
+        rollback.ended_sessions.iter().for_each(|id| self.inner.config.on_end.call(id));
         blocking(move || {
             let _pause = pause;
             workspace.switch()

@@ -1,5 +1,6 @@
 //! Configuration of a sandbox and its sessions.
 
+use crate::hook::Hook;
 use crate::host_commands::Commands;
 use crate::isolation::Isolation;
 use crate::limits::Limits;
@@ -10,9 +11,7 @@ use crate::variables::EnvChange;
 use crate::workspace;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Configuration shared by all sessions of a sandbox.
 #[derive(Clone, Debug)]
@@ -47,35 +46,12 @@ pub struct Config {
     pub own_variables: Vec<String>,
     /// Receives engine diagnostics.
     pub log: Log,
-    /// Learns of each question about a host.
-    pub on_question: OnQuestion,
+    /// Receives each question about a host, on the thread of the proxy.
+    pub on_question: Hook<Question>,
+    /// Receives the id of each session that ends, or whose shell has exited without `survive_exit`.
+    pub on_end: Hook<str>,
     /// The commands that are functions of the host.
     pub commands: Option<Commands>,
-}
-
-/// Learns of questions, on the thread of the proxy. It must not block. The default does nothing.
-#[derive(Clone, Default)]
-pub struct OnQuestion(Option<Arc<Tell>>);
-
-type Tell = dyn Fn(&Question) + Send + Sync;
-
-impl OnQuestion {
-    /// Calls this function for each question that is asked.
-    pub fn new(tell: impl Fn(&Question) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(tell)))
-    }
-
-    pub(super) fn tell(&self, question: &Question) {
-        if let Some(tell) = &self.0 {
-            tell(question);
-        }
-    }
-}
-
-impl fmt::Debug for OnQuestion {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("OnQuestion")
-    }
 }
 
 /// A session to create.

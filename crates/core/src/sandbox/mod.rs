@@ -16,12 +16,13 @@ use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy, Outcome};
 use crate::feed::{Feed, What};
+use crate::hook::Hook;
 use crate::process::{
     DetachRequest, DetachedProcess, NewProcess, Process, ProcessObserver, Registry, SessionStats, StartRequest, Starter,
 };
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::program_record::ProgramRecord;
-use crate::questions::{self, Asking, Questions};
+use crate::questions::{self, Asking, Question, Questions};
 use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, Saved, SessionConfig};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
@@ -29,6 +30,7 @@ use crate::workspace::Workspace;
 use nacre_containment::lock::Lock;
 use nacre_containment::session_mark::Marks;
 use nacre_egress::Plan;
+use nacre_protocol::confinement::Network;
 use nacre_protocol::standing::ResourceLimits;
 use nacre_protocol::workspace::Offer;
 use secrets::Secrets;
@@ -43,7 +45,7 @@ use surroundings::Enforced;
 use tokio::sync::RwLock;
 
 pub use checkpoint::Rollback;
-pub use config::{Config, NewSession, OnQuestion};
+pub use config::{Config, NewSession};
 pub use pause::{Pause, WhenBusy};
 pub use ports::OpenPort;
 
@@ -365,6 +367,14 @@ impl Sandbox {
         async move { setting?.await }
     }
 
+    /// Whether rules restrict the network of a session, or of the sandbox.
+    pub fn restricts_network(&self, session: Option<&str>) -> bool {
+        let sessions = self.lock();
+        let own = session.and_then(|id| sessions.open.get(id)).and_then(|open| open.new.isolation.as_ref());
+        let isolation = own.or(self.inner.config.isolation.as_ref());
+        isolation.is_some_and(|isolation| isolation.rules.network != Network::Open)
+    }
+
     /// The ids of all sessions. The default session is listed once it has been used.
     pub fn sessions(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.lock().open.keys().cloned().collect();
@@ -523,6 +533,7 @@ impl Sandbox {
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
             feed: Arc::clone(&self.inner.feed),
+            on_end: config.on_end.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
             uses_builtin: !config.force_plain,
             limits,
@@ -535,7 +546,7 @@ impl Sandbox {
 
     /// The secrets of this sandbox.
     fn plan(&self) -> &Plan {
-        static NONE: Plan = Plan { secrets: Vec::new(), authorities: Vec::new() };
+        static NONE: Plan = Plan { secrets: Vec::new(), requests: Vec::new(), authorities: Vec::new() };
         self.inner.config.isolation.as_ref().map_or(&NONE, |isolation| &isolation.hosts.plan)
     }
 
@@ -557,11 +568,11 @@ impl Sandbox {
 }
 
 /// The questions of a sandbox. Its feed has them, and `on_question` learns of each that is asked.
-fn questions(feed: Arc<Feed>, on_question: OnQuestion) -> Questions {
+fn questions(feed: Arc<Feed>, on_question: Hook<Question>) -> Questions {
     Questions::new(Box::new(move |question, happened| {
         feed.push(&question.session, What::of_question(question, happened));
         if happened == questions::QuestionEvent::Asked {
-            on_question.tell(question);
+            on_question.call(question);
         }
     }))
 }

@@ -50,11 +50,15 @@ pub(super) async fn run(config: SessionConfig, end_reason: EndReason, mut mailbo
     if is_seen {
         session.cx.happens(What::SessionStarted);
     }
-    let mut has_answered = false;
+    let (mut has_answered, mut is_over) = (false, false);
     while session.state.shell != Shell::Closed {
         session.check_output();
         session.await_masks().await;
         session.step_all();
+        if !is_over && matches!(session.state.shell, Shell::Terminated(_)) {
+            is_over = true;
+            session.cx.config.on_end.call(&session.cx.config.id);
+        }
         if session.state.shell == Shell::Closed {
             break;
         }
@@ -117,6 +121,10 @@ pub(super) async fn run(config: SessionConfig, end_reason: EndReason, mut mailbo
     session.supervision.abandoned_ended().await;
     if is_seen {
         session.cx.happens(What::SessionEnded);
+        // After a rollback, another session has its place, or the sandbox reports the end.
+        if !session.cx.end_reason.is_rolled_back() {
+            session.cx.config.on_end.call(&session.cx.config.id);
+        }
     }
     session.calls.closed();
 }

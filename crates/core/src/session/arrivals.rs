@@ -319,6 +319,7 @@ mod tests {
             survive_exit: true,
             uses_builtin: true,
             feed: Default::default(),
+            on_end: Default::default(),
             group: None,
             marks: Default::default(),
             limits: Default::default(),
@@ -366,6 +367,7 @@ mod tests {
             limits: Default::default(),
             group: None,
             commands: None,
+            listener: None,
             mark: None,
         };
         session.supervision.begin(Supervisor::start(launch).unwrap(), None, None);

@@ -4,6 +4,7 @@ use super::saved::Saved;
 use crate::capabilities::Engine;
 use crate::error::Error;
 use crate::feed::Feed;
+use crate::hook::Hook;
 use crate::host_commands::SessionCommands;
 use crate::log::Log;
 use crate::proxy::Policy;
@@ -49,6 +50,8 @@ pub struct SessionConfig {
     pub commands: Option<SessionCommands>,
     /// Receives what happens.
     pub feed: Arc<Feed>,
+    /// Receives its id when it ends, or its shell has exited without `survive_exit`.
+    pub on_end: Hook<str>,
     /// Receives diagnostics.
     pub log: Log,
 }

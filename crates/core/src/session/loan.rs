@@ -11,6 +11,7 @@ use crate::output::capture::Capture;
 use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::{Channel, Received};
+use crate::wanted::Denial;
 use nacre_isolation::git_config::GitConfigs;
 use nacre_isolation::masks::Disturbance;
 use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
@@ -61,7 +62,7 @@ pub(super) struct Answered {
     pub output: [Vec<u8>; 2],
     /// Bytes not kept of each.
     pub dropped: (u64, u64),
-    pub denials: Vec<String>,
+    pub denials: Vec<Denial>,
     pub duration: Duration,
 }
 

@@ -14,6 +14,7 @@ use crate::shell::state::Shell;
 use crate::shell::{launch, listener};
 use crate::supervisor::{Launch, Supervisor, WITHHELD};
 use nacre_containment::cgroup::Group;
+use nacre_host_commands::calls;
 use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
@@ -38,8 +39,13 @@ impl Session {
         let number = self.supervision.next_number();
         let group =
             self.cx.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
-        let mark = self.cx.config.marks.next();
-        let SessionConfig { supervisor, cwd, shell, env, user, limits, .. } = &self.cx.config;
+        let SessionConfig { supervisor, cwd, shell, env, user, limits, marks, commands, .. } = &self.cx.config;
+        let taken = commands.as_ref().map_or_else(|| Ok(None), |_| calls::listen(|| marks.next()));
+        let (mark, listener) = match taken {
+            Ok(Some((mark, listener))) => (Some(mark), Some(listener)),
+            Ok(None) => (marks.next(), None),
+            Err(error) => return self.fail(Error::cannot("listen for calls of the commands", &error)),
+        };
         let launch = Launch {
             program: supervisor,
             cwd,
@@ -49,7 +55,8 @@ impl Session {
             limits: *limits,
             group: group.as_ref(),
             mark,
-            commands: self.cx.config.commands.as_ref().map(|commands| commands.places.clone()),
+            commands: commands.as_ref().map(|commands| commands.places.clone()),
+            listener,
         };
         match Supervisor::start(launch) {
             Ok(supervisor) => {

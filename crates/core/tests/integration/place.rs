@@ -79,6 +79,7 @@ impl Place {
             own_variables: Vec::new(),
             log: Default::default(),
             on_question: Default::default(),
+            on_end: Default::default(),
         });
         Self { sandbox, directory }
     }
@@ -264,6 +265,7 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         survive_exit: true,
         uses_builtin: true,
         feed: Default::default(),
+        on_end: Default::default(),
         group: None,
         marks: Default::default(),
         limits: Default::default(),

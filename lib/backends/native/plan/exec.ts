@@ -4,7 +4,7 @@ import type { NativeExecExtras } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
-import type { ExecDefaults } from './defaults.js'
+import type { StartDefaults } from './defaults.js'
 import { planDetached } from './process.js'
 
 /** Shell text or, in `extras`, an argument list, and everything that applies to this one command. */
@@ -38,7 +38,7 @@ export interface ExecPlan {
 /** `live`: the events that the run sends. */
 export function planExec(
   exec: ExecRequest,
-  defaults: ExecDefaults,
+  defaults: StartDefaults,
   live: Pick<NativeExecExtras, 'events' | 'process' | 'window'> = {
     events: areLive(exec.callbacks),
     process: exec.values.detachAfter === undefined ? undefined : planDetached(exec.shown, undefined),
@@ -46,6 +46,7 @@ export function planExec(
 ): ExecPlan {
   const { command, sessionId, encoding, values } = exec
   const { input, signal } = values
+  const env = defaults.secrets.coverEnv(values.env)
   const { stripFinalNewline, check } = sessionExecOptions
   const request: NativeExec = {
     sessionId,
@@ -59,8 +60,8 @@ export function planExec(
     extras: unlessPlain({
       argv: command.argv,
       cwd: values.cwd,
-      envNames: values.env?.names,
-      envValues: values.env?.values,
+      envNames: env?.names,
+      envValues: env?.values,
       input: inputKind(input),
       inputBytes: input instanceof Uint8Array ? input : undefined,
       mergeOutput: values.mergeOutput,
@@ -83,7 +84,7 @@ export function planExec(
 }
 
 /** Plans a run whose output is read while it runs. */
-export function planStream(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
+export function planStream(exec: ExecRequest, defaults: StartDefaults): ExecPlan {
   const maxBuffer = exec.wholeResult ? defaults.maxBuffer : defaults.streamMaxBuffer
   const process = planDetached(exec.shown, exec.values.logLimit)
   return planExec(exec, { ...defaults, maxBuffer }, { events: true, window: exec.bounds?.window, process })

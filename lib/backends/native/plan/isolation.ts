@@ -63,6 +63,7 @@ export function planIsolation(
   const given: Partial<CheckedNetwork> = typeof rules.network === 'string' ? {} : rules.network
   const { allow = [], deny = [], ask = false, askTimeout = 60_000 } = given
   const secrets = planSecrets(given.secrets, known)
+  const requests = Object.entries(given.requests ?? {}).map(([host, rules]) => ({ host, rules }))
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
   )
@@ -77,11 +78,14 @@ export function planIsolation(
       ),
     mounts: planMounts(mounts, writable),
     network: NETWORKS[network],
-    allow: [...new Set([...allow, ...secrets.flatMap(({ hosts }) => hosts)])],
+    allow: [
+      ...new Set([...allow, ...secrets.flatMap(({ hosts }) => hosts), ...requests.map(({ host }) => host)]),
+    ],
     deny,
     ask: ask === false ? undefined : askTimeout,
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
     secrets,
+    requests,
     authorities: planAuthorities(given.authorities),
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,

@@ -5,7 +5,7 @@ import { processOptions } from '../../../calls/process.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
 import { withDefaults } from '../../../schema/read.js'
-import type { ExecDefaults } from './defaults.js'
+import type { StartDefaults } from './defaults.js'
 
 /** Everything that a process needs to start. */
 export interface ProcessPlan {
@@ -18,10 +18,11 @@ export interface ProcessPlan {
 export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPlan }
 
 /** Plans a process. The sandbox's timeout applies to commands, not to processes. */
-export function planProcess(process: ProcessRequest, defaults: ExecDefaults): ProcessPlan {
+export function planProcess(process: ProcessRequest, defaults: StartDefaults): ProcessPlan {
   const { command, sessionId } = process
   const values = withDefaults(processOptions, process.values)
   const { input } = values
+  const env = defaults.secrets.coverEnv(values.env)
   const bytes = input instanceof Uint8Array ? input : undefined
   const request: NativeProcessStart = {
     processId: values.processId ?? freshProcessId(),
@@ -29,8 +30,8 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
     ...command,
     command: process.shown,
     cwd: values.cwd,
-    envNames: values.env?.names,
-    envValues: values.env?.values,
+    envNames: env?.names,
+    envValues: env?.values,
     timeout: values.timeout,
     killSignal: values.killSignal ?? defaults.killSignal,
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,

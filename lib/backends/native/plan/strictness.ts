@@ -29,6 +29,7 @@ export function inherit(
       ask: sandbox.ask,
       answerer: sandbox.answerer,
       secrets: sandbox.secrets,
+      requests: [],
       authorities: sandbox.authorities,
     }),
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
@@ -63,6 +64,8 @@ export function stricter(session: NativeIsolation, sandbox: NativeIsolation): Na
     hide: both(session.hide, sandbox.hide),
     protect: both(session.protect, sandbox.protect),
     deny: both(session.deny, sandbox.deny),
+    // Each list for a host applies.
+    requests: [...session.requests, ...sandbox.requests],
     authorities: session.network === 'proxy' ? both(session.authorities, sandbox.authorities) : [],
   }
 }

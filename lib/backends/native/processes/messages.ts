@@ -7,6 +7,7 @@
 import { engineError, isCode } from '../../../base/errors.js'
 import type { NativeProcessRef } from '../../../boundary/index.js'
 import type { ReceivedMessage, ReceivedMessages } from '../../../protocol/messages.js'
+import { isDeep, MOST_LEVELS } from '../../../schema/message.js'
 import { quote } from '../../../schema/read.js'
 import { abortable, type Engine } from '../engine.js'
 
@@ -38,16 +39,31 @@ export async function receive(
   { cursor, follow, signal }: ReceivePlan,
 ): Promise<ReceivedMessages> {
   for (let taken = cursor; ; ) {
-    const { lines, first, isOver } = await abortable(engine, 'reading messages', signal, (native, id) =>
+    const { lines, first, isOver, rest } = await abortable(engine, 'reading messages', signal, (native, id) =>
       native.receiveMessages(id, ref, taken, follow),
     )
-    const { messages, end } = parse(engine, ref, refusals, lines.toString(), first)
+    const { messages, end } = parse(engine, ref, refusals, lines, first)
+    if (rest !== undefined)
+      return { messages: [{ error: noMessage(ref, rest), cursor: end + 1 }], isOver: false }
     if (messages.length > 0 || isOver || !follow) return { messages, isOver }
     taken = end
   }
 }
 
-/** The messages up to the first line that is none, and the number of lines before that. Throws if that is the first one. */
+/** The error for a message that has no end. */
+function noMessage({ processId }: NativeProcessRef, rest: 'tooLong' | 'cut'): ReceivedMessage['error'] {
+  return rest === 'cut'
+    ? {
+        code: 'INVALID_MESSAGE',
+        message: `the channel of messages with process '${processId}' has ended in the middle of a message`,
+      }
+    : {
+        code: 'MESSAGE_TOO_LARGE',
+        message: `a message of process '${processId}' has more than 16 MiB (16777216 bytes), so the channel was closed: send less at once`,
+      }
+}
+
+/** The messages, and the number of lines up to their end. A line that is none has an error. */
 function parse(
   engine: Engine,
   ref: NativeProcessRef,
@@ -62,19 +78,31 @@ function parse(
     const line = lines.slice(at, end)
     at = end + 1
     if (line.startsWith(BUN)) continue
-    let value: unknown
-    try {
-      value = JSON.parse(line)
-    } catch (cause) {
-      if (cursor > first) break
-      const message = `process '${ref.processId}' has sent a line that is no JSON: ${quote(line)}`
-      throw engineError('INVALID_MESSAGE', message, { cause })
+    const value = parsedLine(line)
+    if (value instanceof Invalid) {
+      const message = `process '${ref.processId}' has sent a line that ${value.why}: ${quote(line)}`
+      messages.push({ error: { code: 'INVALID_MESSAGE', message }, cursor: cursor + 1 })
+      continue
     }
     const own = ownCommand(value)
     if (own === undefined) messages.push({ value, cursor: cursor + 1 })
     else if (own === 'NODE_HANDLE') refuseHandle(engine, ref, refusals, cursor)
   }
   return { messages, end: cursor }
+}
+
+/** Why a line is no message. */
+class Invalid {
+  constructor(readonly why: string) {}
+}
+
+function parsedLine(line: string): unknown {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isDeep(value, line) ? new Invalid(`has more than ${MOST_LEVELS} levels`) : value
+  } catch {
+    return new Invalid('is no JSON')
+  }
 }
 
 /**
@@ -103,7 +131,7 @@ function ownCommand(value: unknown): string | undefined {
 /** Resolves when the kernel has taken the message. */
 export async function sendLine(engine: Engine, ref: NativeProcessRef, line: string): Promise<void> {
   try {
-    await engine.call<true>((native, id) => native.sendMessage(id, ref, `${line}\n`))
+    await engine.call<true>((native, id) => native.sendMessage(id, ref, Buffer.from(`${line}\n`)))
   } catch (error) {
     if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
     throw engineError('CHANNEL_CLOSED', `process '${ref.processId}' has ended`)

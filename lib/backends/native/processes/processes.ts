@@ -14,7 +14,7 @@ import { AS_STARTED, startProcess } from '../../../run/start-process.js'
 import type { ProcessBackend } from '../../../sandbox/backend.js'
 import { processOf } from '../../../sandbox/process.js'
 import type { Engine } from '../engine.js'
-import type { ExecDefaults } from '../plan/defaults.js'
+import type { StartDefaults } from '../plan/defaults.js'
 import { planProcess } from '../plan/process.js'
 import { isOver, ProcessHandle } from './handle.js'
 import { launch } from './launch.js'
@@ -30,14 +30,14 @@ export class Processes {
   /** The services between two of their processes. */
   readonly revivals = new Revivals()
   readonly #engine: Engine
-  readonly #defaults: ExecDefaults
+  readonly #defaults: StartDefaults
   readonly #logger: Logger | undefined
   readonly #known = new Map<string, LocalProcess>()
   /** The pending starts. Each resolves once there is a process to kill. */
   readonly #starting = new Set<Promise<LocalProcess>>()
   #pruneAt = FEW
 
-  constructor(engine: Engine, defaults: ExecDefaults, logger: Logger | undefined) {
+  constructor(engine: Engine, defaults: StartDefaults, logger: Logger | undefined) {
     this.#engine = engine
     this.#defaults = defaults
     this.#logger = logger

@@ -1,8 +1,8 @@
 /** `nacre serve --record`: what the companion package `@nacre/console` does. */
 import path from 'node:path'
 import type { Isolation, Sandbox } from 'nacre'
-import { kinds, redaction } from 'nacre/internal'
-import { flags, OptionError, printing } from 'nacre/internal/cli'
+import { type kinds, redaction } from 'nacre/internal'
+import { flags, network, OptionError, printing } from 'nacre/internal/cli'
 import { isNotInstalled, notInstalled } from 'nacre/internal/server'
 
 export interface RecordingFlags {
@@ -27,16 +27,15 @@ const NAME = '@nacre/console'
  */
 export function isolationFor(
   preset: kinds.Preset | undefined,
-  { record, recordLimit, redactFile, ask }: RecordingFlags & { ask?: true },
+  { record, recordLimit, redactFile, ...others }: RecordingFlags & network.NetworkFlags,
 ): Isolation | undefined {
   if (record === undefined && (recordLimit ?? redactFile) !== undefined)
     throw new OptionError('INVALID_OPTION', '--record-limit and --redact-file need --record')
-  const network = ask && { network: { allow: [], ask } }
-  if (preset === undefined || record === undefined) return network ? { preset, ...network } : preset
   // What does not exist cannot be hidden.
-  const hidden = [flags.ownDirectory('--record', record)]
+  const hidden = record === undefined ? [] : [flags.ownDirectory('--record', record)]
   if (redactFile !== undefined) hidden.push(path.resolve(redactFile))
-  return { preset, ...network, filesystem: { hide: [...kinds.SECRETS, ...hidden] } }
+  const rules = network.networkOf(others, preset, hidden)
+  return preset && { preset, ...rules }
 }
 
 /** Starts to record. Undefined without --record. Throws OptionError when the package is not installed. */

@@ -4,12 +4,20 @@
 
 import type { SandboxOptions } from 'nacre'
 import type { kinds } from 'nacre/internal'
-import { type Command, checkSandbox, flags, OptionError, printing, withExamples } from 'nacre/internal/cli'
+import {
+  type Command,
+  checkSandbox,
+  flags,
+  network,
+  OptionError,
+  printing,
+  withExamples,
+} from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 import { endOnSignals } from './end-on-signals.js'
 import type { RecordingFlags } from './recording.js'
 
-interface Options extends RecordingFlags {
+interface Options extends RecordingFlags, network.NetworkFlags {
   stdio?: boolean
   host?: string
   port?: number
@@ -18,7 +26,6 @@ interface Options extends RecordingFlags {
   cwd?: string
   jobsRoot?: string
   isolation?: kinds.Preset | 'none'
-  ask?: true
   copyOnWrite?: true | string
   undoSteps?: number
   console?: true
@@ -68,6 +75,8 @@ export function addServe(program: Command): void {
       '--ask',
       'commands have no network, but each host that they connect to is a question for clients and the console; needs --isolation',
     )
+  network
+    .addNetworkOptions(serve)
     .option(
       '--copy-on-write [id]',
       'keep changes of --cwd in a private layer until a client commits them; with an id, also after the end of the server',
@@ -158,11 +167,6 @@ async function run({
   if (tokenFile !== undefined && tokenEnv !== undefined)
     throw new OptionError('INVALID_OPTION', '--token-file and --token-env exclude each other')
   const isolation = given === 'none' ? undefined : given
-  if (options.ask && isolation === undefined)
-    throw new OptionError(
-      'INVALID_OPTION',
-      '--ask needs isolation, without which commands may connect to any host: add --isolation workspace',
-    )
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, recordings] =
     await Promise.all([

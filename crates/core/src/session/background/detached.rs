@@ -20,6 +20,7 @@ use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener;
 use crate::shell::state::{State, Ticket};
+use crate::wanted::Denial;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::tree::Tree;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
@@ -234,11 +235,11 @@ impl Detached {
 }
 
 /// Reports that a command has become a process, and before that what was not reported.
-pub(super) fn show_detach(cx: &Context, command: &mut ForegroundCommand, process: &str, denials: &[String]) {
+pub(super) fn show_detach(cx: &Context, command: &mut ForegroundCommand, process: &str, denials: &[Denial]) {
     if cx.config.feed.is_watched() {
         show_unseen(cx, command);
     }
-    denials.iter().for_each(|target| cx.happens(What::Denied { target: target.clone() }));
+    denials.iter().for_each(|denial| cx.happens(What::Denied { denial: denial.clone() }));
     cx.happens(What::CommandDetached { id: command.request().id, process: process.into() });
 }
 
