@@ -363,10 +363,30 @@ export interface Question {
  */
 export type Answer = 'once' | 'session' | 'deny'
 
+/** What a {@link RequestHandler} gets beside the request. */
+export interface RequestContext {
+  /** The session of the program that has sent the request. */
+  sessionId: string
+  /**
+   * Sends a request to the host of the handler, within the rules and with the secrets of the session. Rejects with a TypeError for
+   * another host, when the host cannot be reached, and after the end of the request that the handler answers.
+   */
+  forward(request: Request): Promise<Response>
+}
+/**
+ * Answers a request. It has placeholders in place of secrets, and its `signal` is aborted when the program gives up. A function
+ * that throws, or returns no Response, is a 500 for the program, and an error for the logger.
+ */
+export type RequestHandler = (request: Request, context: RequestContext) => Response | Promise<Response>
+
 /** A value that programs use but never see. */
 export interface Secret {
-  /** The value: 8 to 8192 characters of printable ASCII, without a blank at an end. It is in no reply, event or log. */
-  value: string
+  /**
+   * The value: 8 to 8192 characters of printable ASCII, without a blank at an end. It is in no reply, event or log. A function is
+   * called for the first request to one of the hosts, after `refresh`, and for the next request after a 401. While it fails, these
+   * requests get a 502. It works only in this process, not with a `SandboxClient`, and needs a `placeholder`.
+   */
+  value: string | (() => string | Promise<string>)
   /** The hosts whose requests may have it, like 'api.github.com' or 'registry.example.com:8443'. Without a port, 443. */
   hosts: string[]
   /**
@@ -387,6 +407,8 @@ export interface Secret {
    * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
    */
   placeholder?: string
+  /** Milliseconds until a function is called again, 1000 to 86400000. Default: no limit. */
+  refresh?: number
 }
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
@@ -492,6 +514,13 @@ export interface NetworkRules {
    * are allowed, and decrypted by nacre. A session's rules apply in addition to its sandbox's. Default: none.
    */
   requests?: Record<string, string[]>
+  /**
+   * Functions of this program that answer the requests to a host, in place of it, by its name and, if it is not 443, its port:
+   * `{ 'api.example.com': () => Response.json({ mocked: true }) }`. They take `Request` and return `Response` of the Fetch API.
+   * Connections to these hosts are allowed, and decrypted by nacre; `requests` and `ask` apply first. Not with a `SandboxClient`.
+   * A session's handlers come before those of its sandbox. Default: none.
+   */
+  handle?: Record<string, RequestHandler>
   /**
    * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
    */

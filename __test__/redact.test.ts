@@ -46,7 +46,7 @@ describe('the secrets of a sandbox', () => {
     const text = `${value.slice(4)} ${placeholder}`
     expect(redactor.hide(text)).toBe(`${value.slice(4)} [redacted]`)
     const secrets = new KnownSecrets()
-    secrets.add([{ name: 'TOKEN', value: value.slice(4), placeholder, hosts: [], places: [] }])
+    secrets.add([{ value: value.slice(4), placeholder }])
     expect(redactor.hide(text)).toBe(`[redacted] ${placeholder}`)
     expect(redactor.hide(value)).toBe('ghp_[redacted]')
     expect(redactor.uncertainEnd('Zx9Kq')).toBe(5)

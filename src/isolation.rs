@@ -46,7 +46,8 @@ pub fn rules(given: NativeIsolation) -> Isolation {
     let ask = given.ask.map(|limit| Ask { limit: Duration::from_millis(limit.into()), answerer });
     let secrets = given.secrets.into_iter().map(secret).collect();
     let requests = given.requests.into_iter().filter_map(|one| Some((origin(one.host)?, one.rules))).collect();
-    let plan = Plan { secrets, requests, authorities: given.authorities };
+    let handlers = given.handlers.into_iter().filter_map(|one| Some((origin(one.host)?, one.function))).collect();
+    let plan = Plan { secrets, requests, handlers, authorities: given.authorities };
     Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, plan } }
 }
 
@@ -64,10 +65,11 @@ fn secret(given: NativeSecret) -> Secret {
     };
     Secret {
         name: given.name,
-        value: Value::new(given.value),
+        value: given.function.map_or_else(|| Value::new(given.value), Value::Function),
         placeholder: given.placeholder,
         hosts: given.hosts.into_iter().filter_map(origin).collect(),
         places: given.places.into_iter().map(place).collect(),
+        refresh: given.refresh.map(|limit| Duration::from_millis(limit.into())),
     }
 }
 

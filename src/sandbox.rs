@@ -6,6 +6,7 @@ use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
+use crate::requests::Requests;
 use crate::settle::{Pending, Settle};
 use crate::socket::Socket;
 use crate::types::{
@@ -46,6 +47,7 @@ pub struct NativeSandbox {
     calls: Arc<Calls>,
     /// The commands of the host.
     on_call: OnCall,
+    pub(crate) requests: Requests,
 }
 
 #[napi]
@@ -56,6 +58,7 @@ impl NativeSandbox {
         let emitter = Arc::new(Emitter::new(on_event)?);
         let jobs = Store::new(config.jobs_root.clone());
         let on_call = receive(Arc::clone(&emitter));
+        let requests = Requests::default();
         let commands = config.command_names.zip(config.commands_root).map(|(names, root)| Commands {
             names,
             root: root.into(),
@@ -63,6 +66,7 @@ impl NativeSandbox {
         });
         let sandbox = Sandbox::new(Config {
             commands,
+            on_function: requests.receive(Arc::clone(&emitter)),
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             on_question: tell(Arc::clone(&emitter)),
             on_end: end(Arc::clone(&emitter)),
@@ -99,6 +103,7 @@ impl NativeSandbox {
             waits: Arc::default(),
             calls: Arc::default(),
             on_call,
+            requests,
         })
     }
 

@@ -258,7 +258,7 @@ describe('a function', () => {
         const isolation = { network: { allow: [], ask: () => 'once' as const } }
         const error = await rejectionOf(client.createSession({ id: 'asks', isolation }))
         expect(error).toMatchObject({ code: 'INVALID_OPTION' })
-        expect(error.message).toMatch(/ask must be true or false.*Use true, and questions\(\) and answer\(\)/)
+        expect(error.message).toMatch(/ask must not be a function, .*: use true, and questions\(\)/)
         expect(await client.getSession('asks')).toBeNull()
       }),
     ))

@@ -494,8 +494,8 @@ kind('an object of its options, or true for their defaults')
   .refuses(OBJECT, ...NO_OBJECT, 5)
 
 // Secrets.
-kind('8 to 8192 characters')
-  .takes('12345678', 'a b"c\\d/e+f=', x(8192))
+kind('8 to 8192 characters, or a function')
+  .takes('12345678', () => '12345678', 'a b"c\\d/e+f=', x(8192))
   .refuses(
     ' must be text of 8 to 8192 characters',
     '',
@@ -530,6 +530,9 @@ kind('at least 16 letters and digits')
 kind('at most 50 by the names of variables')
   .takes({}, { TOKEN: { value: '12345678', hosts: ['a'] } })
   .refuses(' must be an object like ', null, 5, 'a', [], ['a'])
+kind('at most 50 hosts with functions')
+  .takes({}, { 'a.test': () => {} })
+  .refuses(' must be an object of functions like ', null, 5, 'a', [], ['a'])
 kind('at most 50 hosts with lists of rules')
   .takes({}, { 'a.test': ['GET /**'] })
   .refuses(' must be an object like ', null, 5, 'a', [], ['a'])

@@ -26,7 +26,7 @@ describe('secrets', () => {
     'a value with a blank at its end': [{ value: `${VALUE} ` }, 'TOKEN.value must be text of 8 to 8192'],
     'a long value': [{ value: 'x'.repeat(8193) }, 'TOKEN.value must be text of 8 to 8192'],
     'no value': [{ value: undefined }, 'TOKEN must have both value and hosts'],
-    'a function': [{ value: () => VALUE }, 'TOKEN.value must be text: functions are not supported'],
+    'a function without a placeholder': [{ value: () => VALUE }, 'TOKEN.placeholder is required'],
     'a value in another member': [{ vlaue: VALUE }, 'did you mean "value"?'],
     'a wildcard': [{ hosts: ['*.test'] }, 'TOKEN.hosts[0] must be the name of one host'],
     'every port': [{ hosts: ['api.test:*'] }, 'TOKEN.hosts[0] must be the name of one host'],

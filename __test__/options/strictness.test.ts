@@ -16,6 +16,7 @@ const open: NativeIsolation = {
   ask: undefined,
   secrets: [],
   requests: [],
+  handlers: [],
   authorities: [],
   ownProcesses: false,
   bestEffort: false,

@@ -10,6 +10,7 @@ import { list as listField, optional, reply, text as textField, wordOf } from '.
 import { target } from '../schema/targets.js'
 import { callback, flag } from '../schema/values.js'
 import { type Answer, type Question, type RequestLine, requestLine } from './questions.js'
+import { handlers, type RequestHandler } from './request-handlers.js'
 import { requests } from './request-rules.js'
 import { authorities, type Secret, secrets } from './secrets.js'
 
@@ -168,6 +169,13 @@ export interface NetworkRules {
    */
   requests?: Record<string, string[]>
   /**
+   * Functions of this program that answer the requests to a host, in place of it, by its name and, if it is not 443, its port:
+   * `{ 'api.example.com': () => Response.json({ mocked: true }) }`. They take `Request` and return `Response` of the Fetch API.
+   * Connections to these hosts are allowed, and decrypted by nacre; `requests` and `ask` apply first. Not with a `SandboxClient`.
+   * A session's handlers come before those of its sandbox. Default: none.
+   */
+  handle?: Record<string, RequestHandler>
+  /**
    * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
    */
   authorities?: string[]
@@ -189,6 +197,7 @@ export const networkOptions = table<NetworkRules>()({
   askTimeout: { ...count(1, 600_000, 'ms'), default: 60_000 },
   secrets,
   requests,
+  handle: handlers,
   authorities,
 })
 
@@ -197,6 +206,7 @@ const ALONE = [
   ['ask', 'to ask for every host, write { allow: [], ask: true }'],
   ['secrets', 'for the hosts of the secrets alone, write { allow: [], secrets }'],
   ['requests', 'for these hosts alone, write { allow: [], requests }'],
+  ['handle', 'for these hosts alone, write { allow: [], handle }'],
 ] as const
 
 /** Checks what the members have to do with one another. */

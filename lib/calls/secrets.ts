@@ -1,17 +1,23 @@
 /** Secrets that programs use but never see. */
 
 import { OptionError } from '../base/errors.js'
-import { list, object, oneOf, text } from '../schema/constructors.js'
+import { either, list, object, oneOf, text } from '../schema/constructors.js'
 import { VARIABLE_NAME } from '../schema/env.js'
 import type { CheckedPlace, CheckedSecret } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
+import { count } from '../schema/numbers.js'
 import { readEntries } from '../schema/read.js'
 import { origin } from '../schema/targets.js'
+import { callback } from '../schema/values.js'
 
 /** A value that programs use but never see. */
 export interface Secret {
-  /** The value: 8 to 8192 characters of printable ASCII, without a blank at an end. It is in no reply, event or log. */
-  value: string
+  /**
+   * The value: 8 to 8192 characters of printable ASCII, without a blank at an end. It is in no reply, event or log. A function is
+   * called for the first request to one of the hosts, after `refresh`, and for the next request after a 401. While it fails, these
+   * requests get a 502. It works only in this process, not with a `SandboxClient`, and needs a `placeholder`.
+   */
+  value: string | (() => string | Promise<string>)
   /** The hosts whose requests may have it, like 'api.github.com' or 'registry.example.com:8443'. Without a port, 443. */
   hosts: string[]
   /**
@@ -23,6 +29,8 @@ export interface Secret {
    * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
    */
   placeholder?: string
+  /** Milliseconds until a function is called again, 1000 to 86400000. Default: no limit. */
+  refresh?: number
 }
 
 const LONGEST_VALUE = 8192
@@ -38,17 +46,19 @@ const SECRET = { isSecret: true }
 const VALUE_RULE = `must be text of 8 to ${LONGEST_VALUE} characters of printable ASCII, without line breaks and blanks at an end`
 const VALUE = /^[\x21-\x7e][\x20-\x7e]{6,8190}[\x21-\x7e]$/
 
-const valueText = text((value) => VALUE.test(value), VALUE_RULE, {
+export const valueText = text((value) => VALUE.test(value), VALUE_RULE, {
   bounds: `8 to ${LONGEST_VALUE} characters`,
   ...SECRET,
 })
 
-const value: Kind<string> = {
-  ...valueText,
-  read(given, name) {
-    if (typeof given !== 'function') return valueText.read(given, name)
-    throw new OptionError('INVALID_OPTION', `${name} must be text: functions are not supported`)
-  },
+const value = {
+  ...either(
+    callback,
+    (given) => typeof given === 'function',
+    valueText,
+    `${valueText.bounds}, or a function`,
+  ),
+  json: { schema: { type: 'string' } } as const,
 }
 
 /** Neither what frames a request, nor what the connection needs. */
@@ -118,9 +128,11 @@ export const secretOptions = table<Secret>()({
     PLACEHOLDER_RULE,
     { bounds: 'at least 16 letters and digits', ...SECRET },
   ),
+  refresh: count(1000, 86_400_000, 'ms'),
 })
 
-const secret = object(secretOptions, ['value', 'hosts'], 'an object', SECRET)
+// The table has any function, and the text that it returns is checked.
+const secret = object(secretOptions, ['value', 'hosts'], 'an object', SECRET) as Kind<Secret, CheckedSecret>
 
 /** Names that a session needs, or that nacre sets itself. */
 const TAKEN =
@@ -129,7 +141,7 @@ const TAKEN =
 /** Checks what secrets have to do with one another. Messages show no value. */
 function checkTogether(secrets: Record<string, CheckedSecret>, name: string): void {
   const all = Object.entries(secrets)
-  for (const [key, { hosts, placeholder, in: places }] of all) {
+  for (const [key, { value, hosts, placeholder, refresh, in: places }] of all) {
     const of = `${name}.${key}`
     if (hosts.length === 0)
       throw new OptionError(
@@ -141,9 +153,16 @@ function checkTogether(secrets: Record<string, CheckedSecret>, name: string): vo
         'INVALID_OPTION',
         `${of}.in must name at least one place: leave it out for ['authorization']`,
       )
+    if (placeholder === undefined && typeof value === 'function')
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${of}.placeholder is required, since its value is a function: write text of the form that tools expect`,
+      )
+    if (refresh !== undefined && typeof value !== 'function')
+      throw new OptionError('INVALID_OPTION', `${of}.refresh needs a function as value: leave it out`)
     if (placeholder === undefined) continue
     for (const [other, { value, placeholder: another }] of all) {
-      if (placeholder.includes(value) || value.includes(placeholder))
+      if (typeof value === 'string' && (placeholder.includes(value) || value.includes(placeholder)))
         throw new OptionError(
           'INVALID_OPTION',
           `${of}.placeholder must have nothing of the value of ${other}`,

@@ -30,6 +30,7 @@ export interface CheckedNetwork {
   askTimeout?: number
   secrets?: Record<string, CheckedSecret>
   requests?: CheckedRequests
+  handle?: Record<string, Callback>
   authorities?: string[]
 }
 
@@ -40,8 +41,9 @@ export type CheckedPlace = 'authorization' | 'body' | { header: string } | { que
 
 /** `hosts` have ports. */
 export interface CheckedSecret {
-  value: string
+  value: string | Callback
   hosts: string[]
+  refresh?: number
   in?: CheckedPlace[]
   placeholder?: string
 }
@@ -57,6 +59,24 @@ export interface CheckedIsolation {
 export type GivenRules = { preset?: Preset; filesystem?: Partial<CheckedFilesystem> } & Partial<
   Omit<CheckedIsolation, 'filesystem'>
 >
+
+/** The functions of rules, with the options that have them. */
+export function functionsOf({ network }: GivenRules): [option: string, Callback][] {
+  if (typeof network !== 'object') return []
+  const { ask, handle = {}, secrets = {} } = network
+  const all: [string, unknown][] = [
+    ['isolation.network.ask', ask],
+    ...Object.entries(handle).map(([host, one]): [string, unknown] => [
+      `isolation.network.handle['${host}']`,
+      one,
+    ]),
+    ...Object.entries(secrets).map(([name, { value }]): [string, unknown] => [
+      `isolation.network.secrets.${name}.value`,
+      value,
+    ]),
+  ]
+  return all.filter((entry): entry is [string, Callback] => typeof entry[1] === 'function')
+}
 
 /** Rules completed with those of their preset, or else with the defaults. */
 export function completeRules({ preset, filesystem, ...rules }: GivenRules): CheckedIsolation {

@@ -78,6 +78,20 @@ pub enum NativeEvent {
         /// Its id.
         session_id: String,
     },
+    /// A request needs a function of rules.
+    Function {
+        /// Of the program that sends it.
+        session_id: String,
+        /// Of the function.
+        name: String,
+        /// For `forwardRequest`.
+        request: u32,
+        /// Absent: it answers the request. Otherwise it knows the value for which this stands.
+        placeholder: Option<String>,
+        /// A connected socket, which is JavaScript's from now on.
+        #[napi(ts_type = "number")]
+        socket: Socket,
+    },
     /// A connection waits for an answer.
     Question {
         /// To which host.

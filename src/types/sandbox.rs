@@ -89,14 +89,27 @@ pub struct NativeMount {
 pub struct NativeSecret {
     /// The name of its variable.
     pub name: String,
-    /// Printable ASCII.
+    /// Printable ASCII; empty if a function knows it.
     pub value: String,
+    /// The name of that function.
+    pub function: Option<String>,
+    /// Milliseconds after which it is called again.
+    pub refresh: Option<u32>,
     /// What programs see.
     pub placeholder: String,
     /// The hosts whose requests may have it, with ports.
     pub hosts: Vec<String>,
     /// Where requests may have it: `authorization`, `body`, `header:` or `query:` and a name.
     pub places: Vec<String>,
+}
+
+/// A host whose requests a function answers.
+#[napi(object)]
+pub struct NativeHandler {
+    /// With its port.
+    pub host: String,
+    /// The name of the function.
+    pub function: String,
 }
 
 /// Rules for the requests to a host.
@@ -136,6 +149,8 @@ pub struct NativeIsolation {
     pub secrets: Vec<NativeSecret>,
     /// Rules for requests. Several for one host all apply.
     pub requests: Vec<NativeRequestRules>,
+    /// Functions that answer requests.
+    pub handlers: Vec<NativeHandler>,
     /// More authorities that are trusted, as PEM.
     pub authorities: Vec<String>,
     /// Programs see and signal only their session's processes.

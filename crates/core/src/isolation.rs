@@ -1,6 +1,7 @@
 //! The isolation settings of a sandbox, and the mechanisms that this machine offers.
 
 use crate::error::{Code, Error};
+use crate::functions::Functions;
 use crate::proxy::{Denials, Hosts, Policy};
 use crate::questions::Asking;
 use crate::session::Proxied;
@@ -58,11 +59,20 @@ pub fn offer(supervisor: &Path, switch: Option<&str>) -> Result<Offer, Error> {
     })
 }
 
-/// The proxy of a confinement that needs one, and its port. `asking`: answers about hosts that no list has.
+/// What of this program answers for the network of a session.
+#[derive(Clone, Debug, Default)]
+pub struct Answering {
+    /// Answers about hosts that no list has, and about requests.
+    pub asking: Option<Asking>,
+    /// Answers requests, and knows values.
+    pub functions: Functions,
+}
+
+/// The proxy of a confinement that needs one, and its port.
 ///
 /// # Errors
 /// `SPAWN_FAILED` if no port is available.
-pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, asking: Option<Asking>) -> Result<Option<Proxied>, Error> {
+pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, answering: &Answering) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);
     }
@@ -75,9 +85,9 @@ pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, asking: Option<Aski
         Ok(listener.map(Arc::new))
     });
     let listener = listener.map_err(|error| Error::cannot("open a port for the session's proxy", &error))?;
-    let denials =
-        Denials::new(asking).map_err(|error| Error::cannot("open a socket for the session's proxy", &error))?;
-    let policy = Policy::new(hosts, denials)
+    let denials = Denials::new(answering.asking.clone())
+        .map_err(|error| Error::cannot("open a socket for the session's proxy", &error))?;
+    let policy = Policy::new(hosts, denials, &answering.functions)
         .map_err(|error| Error::cannot("make the authority that decrypts the session's connections", &error))?;
     Ok(Some(Proxied { policy, listener }))
 }

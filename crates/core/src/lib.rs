@@ -17,6 +17,7 @@ pub mod error;
 pub mod exec;
 pub mod feed;
 pub mod files;
+pub mod functions;
 pub mod fuzzing;
 pub mod hook;
 pub mod host_commands;

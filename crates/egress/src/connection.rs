@@ -63,8 +63,10 @@ impl Egress {
             }
         }
         // The connection to the host ends with this future.
-        let Linked { link, protocol, end, task: _task } =
-            Arc::clone(&self.origins).connect(&origin.host, offered, dial).await;
+        let Linked { link, protocol, end, task: _task } = match &treatment.handler {
+            Some(name) => Linked::function(name, &offered),
+            None => Arc::clone(&self.origins).connect(&origin.host, offered, dial).await,
+        };
         let config = self.authority.config(&origin.host, &protocol)?;
         let client = match timeout(HANDSHAKE, start.into_stream(config)).await? {
             Ok(client) => client,
@@ -75,7 +77,7 @@ impl Egress {
                 return Err(error);
             }
         };
-        let exchange = Arc::new(Exchange::new(treatment, Arc::clone(&self.observer), origin, "https", link));
+        let exchange = Arc::new(Exchange::new(Arc::clone(&self), treatment, origin, "https", link));
         let has_ended = ended(end);
         let served = Arc::clone(&exchange);
         if protocol == b"h2" {
@@ -89,7 +91,7 @@ impl Egress {
 
     /// Whether requests to this host may come without TLS: it has rules, and no secret.
     pub fn takes_plain(&self, host: &str, port: u16) -> bool {
-        self.find(host, port).is_some_and(|treatment| treatment.secrets.is_empty())
+        self.find(host, port).is_some_and(|treatment| treatment.values.is_empty())
     }
 
     /// The same as [`Self::serve`] without TLS, for a host that [`Self::takes_plain`]. `head` is what the client has sent already.
@@ -104,8 +106,11 @@ impl Egress {
         dial: impl Future<Output = io::Result<TcpStream>>,
     ) -> io::Result<()> {
         let treatment = self.of(&origin)?;
-        let Linked { link, end, task: _task, .. } = super::origin::connect_plain(&origin.host, dial).await;
-        let exchange = Arc::new(Exchange::new(treatment, Arc::clone(&self.observer), origin, "http", link));
+        let Linked { link, end, task: _task, .. } = match &treatment.handler {
+            Some(name) => Linked::function(name, &[]),
+            None => super::origin::connect_plain(&origin.host, dial).await,
+        };
+        let exchange = Arc::new(Exchange::new(Arc::clone(&self), treatment, origin, "http", link));
         let (reader, writer) = client.into_split();
         let client = tokio::io::join(io::Cursor::new(head).chain(reader), writer);
         one(client, Arc::clone(&exchange), ended(end)).await?;
@@ -113,7 +118,7 @@ impl Egress {
         Ok(())
     }
 
-    fn of(&self, origin: &Origin) -> io::Result<Arc<Treatment>> {
+    pub(crate) fn of(&self, origin: &Origin) -> io::Result<Arc<Treatment>> {
         self.find(&origin.host, origin.port).cloned().ok_or_else(|| io::ErrorKind::PermissionDenied.into())
     }
 
@@ -143,7 +148,7 @@ async fn one<T>(io: T, exchange: Arc<Exchange>, origin_ended: impl Future<Output
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let is_broken = exchange.is_broken();
+    let has_host = exchange.has_host();
     let service = service_fn(move |request| Arc::clone(&exchange).handle(request));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -157,7 +162,7 @@ where
     // When the connection to the host ends, this one does, behind the reply: the client knows how to repeat its next request.
     tokio::select! {
         result = serving.as_mut() => return result.map_err(io::Error::other),
-        () = origin_ended, if !is_broken => serving.as_mut().graceful_shutdown(),
+        () = origin_ended, if has_host => serving.as_mut().graceful_shutdown(),
     }
     serving.await.map_err(io::Error::other)
 }
@@ -166,7 +171,7 @@ async fn two<T>(io: T, exchange: Arc<Exchange>, origin_ended: impl Future<Output
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let is_broken = exchange.is_broken();
+    let has_host = exchange.has_host();
     let service = service_fn(move |request| Arc::clone(&exchange).handle(request));
     let serving = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -178,7 +183,7 @@ where
     let mut serving = pin!(serving);
     tokio::select! {
         result = serving.as_mut() => return result.map_err(io::Error::other),
-        () = origin_ended, if !is_broken => serving.as_mut().graceful_shutdown(),
+        () = origin_ended, if has_host => serving.as_mut().graceful_shutdown(),
     }
     serving.await.map_err(io::Error::other)
 }

@@ -125,6 +125,7 @@ mod tests {
             placeholder: "placehold".into(),
             hosts: Vec::new(),
             places,
+            refresh: None,
         }
     }
 

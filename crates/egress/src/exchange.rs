@@ -1,22 +1,24 @@
 //! One request and its reply: checked, filled with secrets, sent, masked.
 
+use super::function::{self, Forwarder, Kept};
 use super::origin::Link;
 use super::replace::{Inflate, Replace};
 use super::rules::Verdict;
-use super::{Observer, Origin, Reason, Treatment, Wish, credentials, default_port};
+use super::values::Filled;
+use super::{Body, Call, Egress, Failure, Origin, Purpose, Reason, Secret, Treatment, Wish, credentials, default_port};
 use bytes::Bytes;
-use http_body_util::{Either, Full};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Full};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
-    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, TE,
-    TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    TE, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::Scheme;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
 
@@ -24,12 +26,12 @@ use tokio::task::JoinSet;
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
-type Body = Either<Replace<Incoming>, Full<Bytes>>;
+const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
 
 /// What the requests of a connection have in common.
 pub struct Exchange {
+    egress: Arc<Egress>,
     treatment: Arc<Treatment>,
-    observer: Arc<dyn Observer>,
     origin: Origin,
     scheme: &'static str,
     link: Link,
@@ -42,7 +44,8 @@ struct Refusal(StatusCode, String);
 
 impl Refusal {
     fn reply(self) -> Response<Body> {
-        let mut reply = Response::new(Either::Right(Full::from(format!("nacre: {}\n", self.1))));
+        let text = Full::from(format!("nacre: {}\n", self.1)).map_err(|never| match never {});
+        let mut reply = Response::new(text.boxed());
         *reply.status_mut() = self.0;
         reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         reply
@@ -51,17 +54,18 @@ impl Refusal {
 
 impl Exchange {
     pub fn new(
+        egress: Arc<Egress>,
         treatment: Arc<Treatment>,
-        observer: Arc<dyn Observer>,
         origin: Origin,
         scheme: &'static str,
         link: Link,
     ) -> Self {
-        Self { treatment, observer, origin, scheme, link, upgrades: Mutex::default() }
+        Self { egress, treatment, origin, scheme, link, upgrades: Mutex::default() }
     }
 
-    pub fn is_broken(&self) -> bool {
-        matches!(self.link, Link::Broken(_))
+    /// Whether there is a connection to the host.
+    pub fn has_host(&self) -> bool {
+        matches!(self.link, Link::One(_) | Link::Two(_))
     }
 
     /// Waits until what the connection has become ends.
@@ -74,7 +78,12 @@ impl Exchange {
     ///
     /// # Errors
     /// The connection to the host has ended, so that of the client is to end, too.
-    pub async fn handle(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, hyper::Error> {
+    pub async fn handle<B>(self: Arc<Self>, request: Request<B>) -> Result<Response<Body>, hyper::Error>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
+        B::Error: Into<Failure>,
+    {
+        let request = request.map(|body| body.map_err(io::Error::other).boxed());
         if let Err(refusal) = self.check(&request) {
             return Ok(refusal.reply());
         }
@@ -89,7 +98,7 @@ impl Exchange {
     }
 
     /// Everything that names a host must name the one that the connection is for.
-    fn check(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<Body>) -> Result<(), Refusal> {
         let bad = |text: &str| Err(Refusal(StatusCode::BAD_REQUEST, text.to_owned()));
         let headers = request.headers();
         let mut hosts = headers.get_all(HOST).iter();
@@ -108,7 +117,7 @@ impl Exchange {
                 self.origin,
                 String::from_utf8_lossy(other)
             );
-            self.observer.refused(self.wish(request), Reason::Host);
+            self.egress.observer.refused(self.wish(request), Reason::Host);
             return Err(Refusal(StatusCode::MISDIRECTED_REQUEST, text));
         }
         if request.uri().scheme_str().is_some_and(|scheme| scheme != self.scheme) {
@@ -127,24 +136,24 @@ impl Exchange {
     }
 
     /// Applies the rules of the host.
-    async fn judge(&self, request: &Request<Incoming>) -> Result<(), Refusal> {
+    async fn judge(&self, request: &Request<Body>) -> Result<(), Refusal> {
         let wish = self.wish(request);
         let judged = self.treatment.rules.iter().map(|rules| (rules.judge(&wish.method, &wish.path), rules));
         let Some((verdict, rules)) = judged.max_by_key(|(verdict, _)| *verdict) else { return Ok(()) };
         let is_allowed = match verdict {
             Verdict::Allow => true,
             Verdict::Deny => false,
-            Verdict::Ask => self.observer.allows(&wish).await,
+            Verdict::Ask => self.egress.observer.allows(&wish).await,
         };
         if is_allowed {
             return Ok(());
         }
         let text = format!("isolation.network does not allow {wish}. Allowed there: {}.", rules.allowed());
-        self.observer.refused(wish, Reason::Rule);
+        self.egress.observer.refused(wish, Reason::Rule);
         Err(Refusal(StatusCode::FORBIDDEN, text))
     }
 
-    fn wish(&self, request: &Request<Incoming>) -> Wish {
+    fn wish(&self, request: &Request<Body>) -> Wish {
         let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
         Wish { scheme: self.scheme, origin: self.origin.clone(), method, path }
     }
@@ -155,31 +164,42 @@ impl Exchange {
         is_same(self.origin.to_string()) || is_default && is_same(self.origin.host.clone())
     }
 
-    async fn forward(&self, mut request: Request<Incoming>) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
-        let names_socket = |name: &HeaderValue| name.as_bytes().eq_ignore_ascii_case(b"websocket");
-        let is_socket = self.has_version_one() && request.headers().get(UPGRADE).is_some_and(names_socket);
+    async fn forward(&self, mut request: Request<Body>) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
+        let filled = match self.treatment.values.filled(&*self.egress.observer).await {
+            Ok(filled) => filled,
+            Err(name) => {
+                let text = format!("the secret {name} is unavailable; the host program's log has the reason");
+                return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, text)));
+            }
+        };
+        if let Link::Function(name) = &self.link {
+            return Ok(self.ask(name, request, &filled).await);
+        }
+        let is_socket = self.has_version_one() && names_socket(request.headers());
         let upgrade = is_socket.then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
-        if upgrade.is_none() {
-            // Another protocol, like h2c, would pass unmasked, and its requests unchecked.
-            parts.headers.remove(UPGRADE);
+        // Another protocol, like h2c, would pass unmasked, and its requests unchecked.
+        parts.headers.remove(UPGRADE);
+        if upgrade.is_some() {
+            parts.headers.insert(UPGRADE, WEBSOCKET);
         }
         // A host may compress the transfer for it. gRPC needs `trailers`.
         if parts.headers.get(TE).is_some_and(|value| value != "trailers") {
             parts.headers.remove(TE);
         }
         let is_head = parts.method == Method::HEAD;
-        if let Err(refusal) = self.fill(&mut parts) {
+        if let Err(refusal) = self.fill(&mut parts, &filled.secrets) {
             return Ok(Err(refusal));
         }
         // A compressed body keeps its placeholders.
         let is_plain = parts.headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");
-        let bodies = if is_plain { Arc::clone(&self.treatment.bodies) } else { Arc::default() };
+        let bodies = if is_plain { Arc::clone(&filled.bodies) } else { Arc::default() };
         if !bodies.keeps_lengths() {
             parts.headers.remove(CONTENT_LENGTH);
         }
         let request = Request::from_parts(parts, Replace::request(body, bodies));
         let reply = match &self.link {
+            Link::Function(_) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, "there is no host".to_owned()))),
             Link::Broken(reason) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, reason.to_string()))),
             Link::One(sender) => {
                 let mut sender = sender.lock().await;
@@ -193,10 +213,38 @@ impl Exchange {
             }
         };
         match reply {
-            Ok(reply) => Ok(self.pass(reply, upgrade, is_head)),
+            Ok(reply) => {
+                if reply.status() == StatusCode::UNAUTHORIZED {
+                    self.treatment.values.refused().await;
+                }
+                Ok(self.pass(reply, upgrade, is_head, &filled))
+            }
             // Not sent, or cut off: as if the host had closed the connection to the client.
             Err(error) => Err(error),
         }
+    }
+
+    /// Lets a function answer, which sees placeholders.
+    async fn ask(&self, name: &str, request: Request<Body>, filled: &Filled) -> Result<Response<Body>, Refusal> {
+        let is_head = request.method() == Method::HEAD;
+        let (host, scheme) = (&self.origin.host, self.scheme);
+        let port =
+            if self.origin.port == default_port(scheme) { String::new() } else { format!(":{}", self.origin.port) };
+        let url =
+            format!("{scheme}://{host}{port}{}", request.uri().path_and_query().map_or("/", |path| path.as_str()));
+        let turn = Arc::clone(&self.egress.turns).acquire_owned().await.ok();
+        let forwarder = Arc::new(Forwarder::new(&self.egress, &self.origin, scheme));
+        let call = Call { function: name.to_owned(), purpose: Purpose::Answer(Arc::clone(&forwarder)) };
+        let answered = match self.egress.observer.call(call) {
+            Ok(socket) => function::answer(socket, request, url).await,
+            Err(error) => Err(error),
+        };
+        let failed = |_| {
+            let text = format!("the handler of {host} failed. The host program's log has the reason.");
+            Refusal(StatusCode::INTERNAL_SERVER_ERROR, text)
+        };
+        let reply = answered.map_err(failed)?.map(|body| Kept::new(body, (forwarder, turn)));
+        self.pass(reply, None, is_head, filled)
     }
 
     fn has_version_one(&self) -> bool {
@@ -204,19 +252,19 @@ impl Exchange {
     }
 
     /// Makes the head of a request that of one to the host.
-    fn fill(&self, parts: &mut Parts) -> Result<(), Refusal> {
+    fn fill(&self, parts: &mut Parts, secrets: &[Secret]) -> Result<(), Refusal> {
         if !self.treatment.rules.is_empty() {
             // Gateways of the CGI kind take `_` for `-`.
             let is_override = |name: &&HeaderName| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
             let overrides: Vec<HeaderName> = parts.headers.keys().filter(is_override).cloned().collect();
             overrides.iter().for_each(|name| drop(parts.headers.remove(name)));
         }
-        if !self.treatment.secrets.is_empty() {
+        if !secrets.is_empty() {
             // What is compressed would have to be decompressed to be masked.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
-        credentials::insert(&mut parts.headers, &self.treatment.secrets);
-        let filled = credentials::with_query(&parts.uri, &self.treatment.secrets);
+        credentials::insert(&mut parts.headers, secrets);
+        let filled = credentials::with_query(&parts.uri, secrets);
         if self.has_version_one() {
             if !parts.headers.contains_key(HOST) {
                 let name = parts.uri.authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok());
@@ -243,13 +291,22 @@ impl Exchange {
     }
 
     /// Makes a reply that the client may see.
-    fn pass(
+    fn pass<B>(
         &self,
-        mut reply: Response<Incoming>,
+        mut reply: Response<B>,
         upgrade: Option<OnUpgrade>,
         is_head: bool,
-    ) -> Result<Response<Body>, Refusal> {
+        filled: &Filled,
+    ) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Sync + Unpin + 'static,
+        B::Error: Into<Failure>,
+    {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if upgrade.is_none() || !names_socket(reply.headers()) {
+                let text = format!("{} has changed to a protocol that cannot be checked", self.origin);
+                return Err(Refusal(StatusCode::BAD_GATEWAY, text));
+            }
             let server = hyper::upgrade::on(&mut reply);
             self.upgrades.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
                 let Some(client) = upgrade else { return };
@@ -263,7 +320,7 @@ impl Exchange {
         reply.headers_mut().remove(ALT_SVC);
         // A host may write anything there; HTTP/2 has none.
         reply.extensions_mut().remove::<ReasonPhrase>();
-        let masks = &self.treatment.masks;
+        let masks = &filled.masks;
         // Its head can be that of a reply with a body (RFC 9110, sections 9.3.2 and 15.4.5).
         let has_body = !is_head && reply.status() != StatusCode::NOT_MODIFIED;
         let inflate = if masks.is_empty() || !has_body { None } else { inflate(&reply, &self.origin)? };
@@ -276,12 +333,17 @@ impl Exchange {
             headers.remove(CONTENT_LENGTH);
         }
         let masks = Arc::clone(masks);
-        Ok(reply.map(|body| Either::Left(Replace::reply(body, masks, inflate))))
+        Ok(reply.map(|body| Replace::reply(body, masks, inflate).map_err(io::Error::other).boxed()))
     }
 }
 
+/// Whether the protocol to change to is that of WebSockets.
+fn names_socket(headers: &HeaderMap) -> bool {
+    headers.get(UPGRADE).is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes()))
+}
+
 /// How the body of a reply must be decompressed to be masked; `None` if it is plain.
-fn inflate(reply: &Response<Incoming>, origin: &Origin) -> Result<Option<Inflate>, Refusal> {
+fn inflate<B>(reply: &Response<B>, origin: &Origin) -> Result<Option<Inflate>, Refusal> {
     let mut transfers = reply.headers().get_all(TRANSFER_ENCODING).iter();
     if transfers.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"chunked")) {
         let text = format!("the reply of {origin} is transferred in a way that cannot be masked");

@@ -429,6 +429,7 @@ mod tests {
             placeholder: placeholder.into(),
             hosts: Vec::new(),
             places: vec![Place::Body],
+            refresh: None,
         }
     }
 

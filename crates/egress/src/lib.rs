@@ -12,6 +12,8 @@ mod connection;
 mod credentials;
 mod exchange;
 mod forms;
+mod forward;
+mod function;
 mod origin;
 mod placeholder;
 mod replace;
@@ -19,13 +21,16 @@ mod rules;
 #[cfg(test)]
 mod testing;
 mod tunnel;
+mod values;
 
+pub use function::Forwarder;
 pub use origin::system_bundle;
 pub use placeholder::placeholder;
 pub use rules::check_rule;
 
 use authority::Authority;
-use forms::Pairs;
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
 use rules::Rules;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -33,7 +38,19 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::Semaphore;
+use values::{Known, Values};
 use zeroize::Zeroizing;
+
+/// Requests of a session that functions answer at the same time. Further ones wait.
+const MOST_ANSWERS: usize = 64;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of a request or a reply.
+type Body = BoxBody<Bytes, io::Error>;
 
 /// A host and a port. The host is a name in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -64,22 +81,31 @@ pub enum Place {
 }
 
 /// What commands never see. It is wiped when it is dropped.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Value(Zeroizing<String>);
+#[derive(Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Printable ASCII; empty where it is missing, as in what was read from a file.
+    Text(Zeroizing<String>),
+    /// The function of the program with this name knows it.
+    Function(String),
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self::new(String::new())
+    }
+}
 
 impl Value {
     /// Wraps a text of printable ASCII.
     pub fn new(text: String) -> Self {
-        Self(Zeroizing::new(text))
+        Self::Text(Zeroizing::new(text))
     }
 
     fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Whether it is missing, as in what was read from a file.
-    pub fn is_missing(&self) -> bool {
-        self.0.is_empty()
+        match self {
+            Self::Text(text) => text,
+            Self::Function(_) => "",
+        }
     }
 }
 
@@ -103,6 +129,8 @@ pub struct Secret {
     pub hosts: Vec<Origin>,
     /// The places in these requests.
     pub places: Vec<Place>,
+    /// How long a value of a function holds; `None`: until a host refuses it.
+    pub refresh: Option<Duration>,
 }
 
 /// What is to be decrypted, and why.
@@ -113,6 +141,8 @@ pub struct Plan {
     /// Hosts with rules for their requests, like `GET,HEAD /repos/**`, `deny DELETE /**` or `ask POST /**`. The first that
     /// matches decides, and none means no. All lists for one host apply.
     pub requests: Vec<(Origin, Vec<String>)>,
+    /// Hosts whose requests a function of the program answers, which has this name.
+    pub handlers: Vec<(Origin, String)>,
     /// More authorities of hosts, as PEM.
     pub authorities: Vec<String>,
 }
@@ -120,7 +150,7 @@ pub struct Plan {
 impl Plan {
     /// Whether nothing is to be decrypted.
     pub fn is_empty(&self) -> bool {
-        self.secrets.is_empty() && self.requests.is_empty()
+        self.secrets.is_empty() && self.requests.is_empty() && self.handlers.is_empty()
     }
 }
 
@@ -192,6 +222,36 @@ pub trait Observer: Send + Sync {
     fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>>;
     /// A request was refused. Must not block.
     fn refused(&self, wish: Wish, reason: Reason);
+    /// Calls a function of the program, which reads and writes at the other end of this socket. Must not block.
+    ///
+    /// # Errors
+    /// It cannot be called.
+    fn call(&self, _: Call) -> io::Result<UnixStream> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    /// Connects to a host for a function.
+    fn dial(&self, _: &Origin) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
+        Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
+    }
+}
+
+/// A call of a function of the program.
+pub struct Call {
+    /// Its name.
+    pub function: String,
+    /// What it is called for.
+    pub purpose: Purpose,
+}
+
+/// What a function is called for.
+pub enum Purpose {
+    /// To answer a request. It may send requests to the host as long as the call lasts.
+    Answer(Arc<Forwarder>),
+    /// To tell the value for which programs have this placeholder.
+    Know {
+        /// See [`Secret`].
+        placeholder: String,
+    },
 }
 
 /// Refuses what a rule asks for.
@@ -211,6 +271,8 @@ pub struct Egress {
     observer: Arc<dyn Observer>,
     authority: Authority,
     origins: Arc<origin::Origins>,
+    /// Turns to have a request answered by a function.
+    turns: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Egress {
@@ -237,15 +299,20 @@ impl Egress {
         let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
         let named = plan.secrets.iter().flat_map(|secret| &secret.hosts);
         let mut treatments: Vec<(Origin, Arc<Treatment>)> = Vec::new();
-        for origin in named.chain(plan.requests.iter().map(|(origin, _)| origin)) {
+        let ruled = plan.requests.iter().map(|(origin, _)| origin);
+        let answered = plan.handlers.iter().map(|(origin, _)| origin);
+        let known = plan.secrets.iter().filter(|secret| matches!(secret.value, Value::Function(_)));
+        let known: Vec<_> = known.map(|secret| Arc::new(Known::new(secret))).collect();
+        for origin in named.chain(ruled).chain(answered) {
             if !treatments.iter().any(|(known, _)| known == origin) {
-                let treatment = Treatment::new(plan, origin).map_err(invalid)?;
+                let treatment = Treatment::new(plan, origin, &known).map_err(invalid)?;
                 treatments.push((origin.clone(), treatment.into()));
             }
         }
         let authority = Authority::new(treatments.iter().map(|(origin, _)| origin.host.clone()).collect())?;
         let origins = Arc::new(origin::Origins::new(plan.authorities.clone()));
-        Ok(Self { treatments, observer, authority, origins })
+        let turns = Arc::new(Semaphore::new(MOST_ANSWERS));
+        Ok(Self { treatments, observer, authority, origins, turns })
     }
 
     /// The certificate of the authority, as PEM.
@@ -274,25 +341,18 @@ impl Secret {
 struct Treatment {
     /// Each must allow a request. Empty: any may be sent.
     rules: Vec<Rules>,
-    secrets: Vec<Secret>,
-    /// Placeholders in bodies, and their values.
-    bodies: Arc<Pairs>,
-    /// Values in replies, and their placeholders.
-    masks: Arc<Pairs>,
+    values: Values,
+    /// The function that answers requests.
+    handler: Option<String>,
 }
 
 impl Treatment {
-    fn new(plan: &Plan, origin: &Origin) -> Result<Self, String> {
+    fn new(plan: &Plan, origin: &Origin, known: &[Arc<Known>]) -> Result<Self, String> {
         let lists = plan.requests.iter().filter(|(ruled, _)| ruled == origin).map(|(_, list)| Rules::read(list));
         let rules: Result<_, String> = lists.collect();
         let rules = rules.map_err(|reason| format!("the rules for {origin}: {reason}"))?;
-        let own = || plan.secrets.iter().filter(|secret| secret.is_for(origin));
-        let in_bodies = own().filter(|secret| secret.places.contains(&Place::Body));
-        Ok(Self {
-            rules,
-            secrets: own().cloned().collect(),
-            bodies: Arc::new(Pairs::into_requests(in_bodies)),
-            masks: Arc::new(Pairs::masks(own())),
-        })
+        let own = plan.secrets.iter().filter(|secret| secret.is_for(origin)).cloned();
+        let handler = plan.handlers.iter().find(|(answered, _)| answered == origin).map(|(_, name)| name.clone());
+        Ok(Self { rules, values: Values::new(own.collect(), known), handler })
     }
 }

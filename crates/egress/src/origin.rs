@@ -1,7 +1,7 @@
 //! Connections to the hosts themselves.
 
+use super::Body;
 use super::replace::Replace;
-use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::crypto::CryptoProvider;
@@ -61,11 +61,13 @@ pub struct Origins {
 #[derive(Clone)]
 pub enum Link {
     /// HTTP/1.1: one request after the other.
-    One(Arc<tokio::sync::Mutex<http1::SendRequest<Replace<Incoming>>>>),
+    One(Arc<tokio::sync::Mutex<http1::SendRequest<Replace<Body>>>>),
     /// HTTP/2.
-    Two(http2::SendRequest<Replace<Incoming>>),
+    Two(http2::SendRequest<Replace<Body>>),
     /// There is none: each request gets this reason.
     Broken(Arc<str>),
+    /// There is none: the function with this name answers.
+    Function(Arc<str>),
 }
 
 /// A link, the protocol that the host has chosen, and the end of the connection, which closes the channel.
@@ -163,6 +165,12 @@ pub async fn connect_plain(host: &str, dial: impl Future<Output = io::Result<Tcp
 }
 
 impl Linked {
+    /// For a host whose requests a function answers, by the protocol that the client likes best.
+    pub fn function(name: &str, offered: &[Vec<u8>]) -> Self {
+        let protocol = offered.first().cloned().unwrap_or_default();
+        Self { link: Link::Function(name.into()), protocol, end: watch::channel(()).1, task: None }
+    }
+
     fn broken(host: &str, error: &io::Error, protocol: Vec<u8>) -> Self {
         Self { link: Link::Broken(explain(host, error).into()), protocol, end: watch::channel(()).1, task: None }
     }

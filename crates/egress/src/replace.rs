@@ -1,5 +1,6 @@
 //! Bodies in which texts are replaced while they pass. Held back is only what can be the beginning of a text.
 
+use super::Failure;
 use super::forms::Pairs;
 use bytes::{Bytes, BytesMut};
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
@@ -18,8 +19,6 @@ const PART: usize = 64;
 
 /// What is held back is looked at after this time without more.
 const IDLE: Duration = Duration::from_millis(20);
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// Replaces texts in a stream.
 struct Replacer {
@@ -247,6 +246,7 @@ mod tests {
             placeholder: "pl4c3holder".into(),
             hosts: Vec::new(),
             places: vec![Place::Body],
+            refresh: None,
         };
         Arc::new(Pairs::masks([&secret].into_iter()))
     }
@@ -314,6 +314,7 @@ mod tests {
                 placeholder,
                 hosts: Vec::new(),
                 places: vec![Place::Body],
+                refresh: None,
             };
             let pairs = Arc::new(Pairs::masks([&secret].into_iter()));
             let text: String = (0..random.below(8)).map(|_| piece(&mut random, &value)).collect();

@@ -17,6 +17,7 @@ import { AS_STARTED, attach, startProcess } from '../../run/start-process.js'
 import type { Backend, FilesBackend, HoldBackend, ProcessBackend } from '../../sandbox/backend.js'
 import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
+import { functionsOf } from '../../schema/isolation-rules.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
@@ -44,9 +45,6 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
   replaced: 'its server has been replaced or restarted',
   disconnected: 'the program that leads to it has ended',
 }
-
-const ASKS =
-  'isolation.network.ask must be true or false: a function works only in the process of the sandbox. Use true, and questions() and answer() of this client'
 
 export class HttpBackend extends withCalls(backendCalls) implements Backend {
   readonly logger: Logger | undefined
@@ -155,9 +153,8 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
-    const network = values.isolation?.network
-    if (typeof network === 'object' && typeof network.ask === 'function')
-      throw new OptionError('INVALID_OPTION', ASKS)
+    const [own] = functionsOf(values.isolation ?? {})
+    if (own !== undefined) throw new OptionError('INVALID_OPTION', localOnly(own[0]))
     const body = encodeOptions(sessionOptions, values)
     const call = this.#connection.call(endpoints.createSession, { body })
     return await this.#owned.starting(call.then((id) => this.#owned.addSession(id)))
@@ -286,4 +283,11 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
       slot.end()
     }
   }
+}
+
+function localOnly(option: string): string {
+  const remedy = option.endsWith('.ask')
+    ? 'use true, and questions() and answer() of this client'
+    : 'give it to the sandbox of the server'
+  return `${option} must not be a function, which works only in the process of the sandbox: ${remedy}`
 }

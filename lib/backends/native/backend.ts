@@ -34,7 +34,6 @@ import type {
 import { serveCall } from '../../sandbox/host-commands.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
-import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
 import { Attachments } from './attachments.js'
 import type { Observer } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
@@ -50,6 +49,7 @@ import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.
 import { connect, listPorts, streamOf } from './ports.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
+import { type FunctionEvent, questionOf, RuleFunctions } from './rule-functions.js'
 import { runningCommand } from './running.js'
 import { KnownSecrets } from './secrets.js'
 import { tracedExec } from './traced-exec.js'
@@ -59,7 +59,7 @@ import { NativeWorkspace } from './workspace.js'
 interface Beginning {
   history: History
   announced: { names: string[]; values: string[] }
-  asks: AskFunctions
+  functions: RuleFunctions
   secrets: KnownSecrets
 }
 
@@ -77,7 +77,7 @@ export class NativeBackend implements Backend {
   readonly #base: SessionBase
   readonly #plan: SandboxPlan
   readonly #attachments = new Attachments((sessionId, port) => this.connectPort(sessionId, port))
-  readonly #asks: AskFunctions
+  readonly #functions: RuleFunctions
   readonly #secrets: KnownSecrets
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
@@ -87,8 +87,8 @@ export class NativeBackend implements Backend {
     const { config, defaults, logger, homes } = plan
     this.logger = logger
     this.#plan = plan
-    this.#asks = from?.asks ?? new AskFunctions(logger)
-    this.#asks.add(plan.ask)
+    this.#functions = from?.functions ?? new RuleFunctions(logger)
+    this.#functions.add(plan.rules)
     this.#secrets = from?.secrets ?? new KnownSecrets()
     this.#secrets.add(config.isolation?.secrets)
     this.#engine = new Engine(config, logger, from?.history, NativeBackend.#observer(new WeakRef(this)))
@@ -172,7 +172,7 @@ export class NativeBackend implements Backend {
         'SESSION_ALREADY_EXISTS',
         `the session '${DEFAULT_SESSION}' always exists; choose another id`,
       )
-    this.#asks.add(askFunction(values.isolation))
+    this.#functions.add(values.isolation)
     this.#secrets.add(session.isolation?.secrets)
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
@@ -267,6 +267,12 @@ export class NativeBackend implements Backend {
         if (backend === undefined) connection.destroy()
         else backend.#serve(connection, sessionId)
       },
+      function(event) {
+        const connection = streamOf(event.socket)
+        const backend = weak.deref()
+        if (backend === undefined) connection.destroy()
+        else backend.#apply(event, connection)
+      },
       // A call of a host command that ended before its session would change how the caller ends.
       ended(sessionId) {
         const backend = weak.deref()
@@ -277,8 +283,19 @@ export class NativeBackend implements Backend {
 
   /** Answers a question by the function of its session, if that has one. */
   async #decide(question: NativeQuestion): Promise<void> {
-    const answer = await this.#asks.answer(question)
+    const answer = await this.#functions.answer(question)
     if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
+  }
+
+  /** Lets a function of rules answer a request, or tell a value. */
+  #apply(event: FunctionEvent, connection: Duplex): void {
+    this.#attachments.add(connection, event.sessionId)
+    const open = () => {
+      const sending = streamOf(this.#engine.start().forwardRequest(event.request))
+      this.#attachments.add(sending, event.sessionId)
+      return sending
+    }
+    void this.#functions.serve(event, connection, open, this.#secrets)
   }
 
   /** Serves a call of a host command. */
@@ -375,7 +392,7 @@ export class NativeBackend implements Backend {
     const from = {
       history: this.#engine.history.copy(),
       announced: this.#announced,
-      asks: this.#asks.copy(),
+      functions: this.#functions.copy(),
       secrets: this.#secrets.copy(),
     }
     const backend = new NativeBackend(plan, show, from)

@@ -18,6 +18,8 @@ export interface Observer {
   question(question: NativeQuestion): void
   /** A call of a host command: the session of the caller, and the connection. */
   called(sessionId: string, socket: number): void
+  /** A request needs a function of network rules. */
+  function(event: Extract<NativeEvent, { kind: 'function' }>): void
   /** A session has ended, or its shell has exited without `surviveExit`. */
   ended(sessionId: string): void
 }
@@ -73,6 +75,9 @@ export class CallTable {
         return
       case 'called':
         this.#observer?.called(event.sessionId, event.socket)
+        return
+      case 'function':
+        this.#observer?.function(event)
         return
       case 'ended':
         this.#observer?.ended(event.sessionId)

@@ -17,8 +17,12 @@ export function covered<T extends string | null>(
 }
 
 /** The placeholder of each value; of the first, if there are several. */
-export function placeholdersOf(secrets: readonly NativeSecret[]): Map<string, string> {
-  return new Map(secrets.toReversed().map(({ value, placeholder }) => [value, placeholder]))
+export function placeholdersOf(
+  secrets: readonly Pick<NativeSecret, 'value' | 'placeholder'>[],
+): Map<string, string> {
+  // A function tells its value later.
+  const known = secrets.filter(({ value }) => value !== '')
+  return new Map(known.toReversed().map(({ value, placeholder }) => [value, placeholder]))
 }
 
 export class KnownSecrets implements Hidden {
@@ -34,7 +38,7 @@ export class KnownSecrets implements Hidden {
   }
 
   /** Keeps secrets as long as the sandbox: a rollback may bring their session back. */
-  add(secrets: readonly NativeSecret[] = []): void {
+  add(secrets: readonly Pick<NativeSecret, 'value' | 'placeholder'>[] = []): void {
     for (const [value, placeholder] of placeholdersOf(secrets))
       if (!this.#placeholders.has(value)) this.#placeholders.set(value, placeholder)
     if (secrets.length > 0) hide(this)

@@ -18,12 +18,13 @@ mod socks;
 
 pub use hosts::Target;
 
+use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
 use crate::sys;
 use crate::wanted::{Denial, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
-use nacre_egress::{Egress, Observer, Origin, Plan, Reason, Wish};
+use nacre_egress::{Call, Egress, Observer, Origin, Plan, Reason, Wish};
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
@@ -35,7 +36,7 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -110,22 +111,6 @@ impl Denials {
     }
 }
 
-impl Observer for Denials {
-    fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
-        let (asking, wanted) = (self.asking.clone(), Wanted::from(wish));
-        Box::pin(async move {
-            match asking {
-                Some(asking) => asking.allows(&wanted).await,
-                None => false,
-            }
-        })
-    }
-
-    fn refused(&self, wish: Wish, reason: Reason) {
-        self.add(Denial::new(Wanted::from(&wish), Some(reason)));
-    }
-}
-
 /// Hosts with ports, as entries of lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hosts {
@@ -150,6 +135,33 @@ pub struct Policy {
     lookups: Arc<Semaphore>,
     /// Decrypts the connections to hosts with a secret, if there are any.
     egress: Option<Arc<Egress>>,
+    functions: Functions,
+}
+
+/// For the requests of decrypted connections.
+impl Observer for Policy {
+    fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        let (asking, wanted) = (self.denials.asking.clone(), Wanted::from(wish));
+        Box::pin(async move {
+            match asking {
+                Some(asking) => asking.allows(&wanted).await,
+                None => false,
+            }
+        })
+    }
+
+    fn refused(&self, wish: Wish, reason: Reason) {
+        self.denials.add(Denial::new(Wanted::from(&wish), Some(reason)));
+    }
+
+    fn call(&self, call: Call) -> io::Result<UnixStream> {
+        UnixStream::from_std(self.functions.call(call)?)
+    }
+
+    fn dial(&self, origin: &Origin) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
+        let (policy, target) = (self.clone(), Target { host: origin.host.clone(), port: origin.port });
+        Box::pin(async move { dial::dial(&target, &policy).await })
+    }
 }
 
 /// What becomes of a client.
@@ -179,7 +191,7 @@ impl Policy {
     ///
     /// # Errors
     /// Those of [`Egress::new`].
-    pub fn new(hosts: &Hosts, denials: Denials) -> io::Result<Self> {
+    pub fn new(hosts: &Hosts, denials: Denials, functions: &Functions) -> io::Result<Self> {
         let allow = HostList::new(&hosts.allow);
         let names = Names::default();
         // However many others programs ask for.
@@ -188,10 +200,13 @@ impl Policy {
         }
         let deny = HostList::new(&hosts.deny).into();
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
+        let functions = functions.clone();
+        let policy = Self { allow: allow.into(), deny, denials, names, lookups, egress: None, functions };
         let decrypts = !hosts.plan.is_empty();
-        let observer = || Arc::new(denials.clone());
+        // It has a policy without itself.
+        let observer = || Arc::new(policy.clone());
         let egress = decrypts.then(|| Egress::observed(&hosts.plan, observer()).map(Arc::new)).transpose()?;
-        Ok(Self { allow: allow.into(), deny, denials, names, lookups, egress })
+        Ok(Self { egress, ..policy })
     }
 
     /// The certificate of the authority by which connections are decrypted, as PEM.

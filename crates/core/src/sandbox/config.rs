@@ -1,5 +1,6 @@
 //! Configuration of a sandbox and its sessions.
 
+use crate::functions::OnFunction;
 use crate::hook::Hook;
 use crate::host_commands::Commands;
 use crate::isolation::Isolation;
@@ -52,6 +53,8 @@ pub struct Config {
     pub on_end: Hook<str>,
     /// The commands that are functions of the host.
     pub commands: Option<Commands>,
+    /// Receives calls of the functions that rules for the network name.
+    pub on_function: OnFunction,
 }
 
 /// A session to create.

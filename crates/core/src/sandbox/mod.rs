@@ -16,7 +16,9 @@ use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy, Outcome};
 use crate::feed::{Feed, What};
+use crate::functions::Functions;
 use crate::hook::Hook;
+use crate::isolation::Answering;
 use crate::process::{
     DetachRequest, DetachedProcess, NewProcess, Process, ProcessObserver, Registry, SessionStats, StartRequest, Starter,
 };
@@ -518,7 +520,9 @@ impl Sandbox {
         let isolate = is_decided.then(|| {
             let ask = isolation.and_then(|isolation| isolation.hosts.ask.clone());
             let asking = ask.map(|ask| Asking::new(Arc::clone(&self.inner.questions), new.id.clone(), ask));
-            let deciding = self.deciding(isolation, asking, &cwd, &shell, &unique, self.caches(&env, given));
+            let functions = Functions { on_function: config.on_function.clone(), session: new.id.clone() };
+            let answering = Answering { asking, functions };
+            let deciding = self.deciding(isolation, answering, &cwd, &shell, &unique, self.caches(&env, given));
             let deciding = deciding.with_commands(commands.as_ref());
             Isolate(Arc::new(move || deciding.isolate()))
         });
@@ -546,7 +550,8 @@ impl Sandbox {
 
     /// The secrets of this sandbox.
     fn plan(&self) -> &Plan {
-        static NONE: Plan = Plan { secrets: Vec::new(), requests: Vec::new(), authorities: Vec::new() };
+        static NONE: Plan =
+            Plan { secrets: Vec::new(), requests: Vec::new(), handlers: Vec::new(), authorities: Vec::new() };
         self.inner.config.isolation.as_ref().map_or(&NONE, |isolation| &isolation.hosts.plan)
     }
 

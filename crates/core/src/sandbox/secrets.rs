@@ -101,6 +101,10 @@ pub(super) fn comparable(isolation: Option<&Isolation>) -> Option<Isolation> {
     for secret in isolation.iter_mut().flat_map(|isolation| &mut isolation.hosts.plan.secrets) {
         (secret.value, secret.placeholder) = (Value::default(), String::new());
     }
+    for hosts in isolation.iter_mut().map(|isolation| &mut isolation.hosts) {
+        hosts.plan.handlers.iter_mut().for_each(|(_, name)| name.clear());
+        hosts.ask.iter_mut().for_each(|ask| ask.answerer = None);
+    }
     isolation
 }
 
@@ -116,6 +120,7 @@ mod tests {
             placeholder: "the-same-placeholder".into(),
             hosts: vec![Origin { host: host.into(), port: 443 }],
             places: places.to_vec(),
+            refresh: None,
         }
     }
 

@@ -5,11 +5,10 @@ use super::{Config, Sandbox};
 use crate::capabilities::{self, Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::host_commands::{self, SessionCommands};
-use crate::isolation::{self, Isolation};
+use crate::isolation::{self, Answering, Isolation};
 use crate::jobs::JobLaunch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
-use crate::questions::Asking;
 use crate::session::{Opened, SessionIsolation};
 use crate::trust;
 use crate::user::User;
@@ -48,8 +47,8 @@ pub(super) struct Enforced {
 /// that may block makes it.
 pub(super) struct Deciding {
     isolation: Option<Isolation>,
-    /// Answers about hosts. They stay when the session is confined again.
-    asking: Option<Asking>,
+    /// They stay when the session is confined again.
+    answering: Answering,
     workspace: Option<Arc<Workspace>>,
     /// See [`isolation::switch`].
     switch: Option<String>,
@@ -110,7 +109,7 @@ impl Deciding {
     fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<SessionIsolation, Error> {
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|error| unsupported(error.rule, &error.reason))?;
-        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, self.asking.clone())?;
+        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, &self.answering)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
             variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
@@ -345,7 +344,8 @@ impl Sandbox {
         }
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
         let cwd = cwd.unwrap_or(&self.inner.config.cwd);
-        let deciding = self.deciding(Some(isolation), None, cwd, shell, &unique, self.caches(env, Vec::new()));
+        let deciding =
+            self.deciding(Some(isolation), Answering::default(), cwd, shell, &unique, self.caches(env, Vec::new()));
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
         let mut confinement = decide::decide(&isolation.rules, &offer, deciding.places()?)
@@ -361,7 +361,7 @@ impl Sandbox {
     pub(super) fn deciding(
         &self,
         isolation: Option<&Isolation>,
-        asking: Option<Asking>,
+        answering: Answering,
         cwd: &Path,
         shell: &Path,
         unique: &str,
@@ -370,7 +370,7 @@ impl Sandbox {
         let config = &self.inner.config;
         Deciding {
             isolation: isolation.cloned(),
-            asking,
+            answering,
             workspace: self.inner.workspace.clone(),
             switch: isolation::switch(),
             supervisor: config.supervisor.clone(),

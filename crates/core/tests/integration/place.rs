@@ -76,6 +76,7 @@ impl Place {
             isolation: is_isolated.then(|| Isolation { rules, hosts: Hosts::default() }),
             workspace: Some(nacre_core::workspace::Options { path: real, ..Default::default() }),
             commands: None,
+            on_function: nacre_core::functions::OnFunction::default(),
             own_variables: Vec::new(),
             log: Default::default(),
             on_question: Default::default(),

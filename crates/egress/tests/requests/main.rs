@@ -151,6 +151,7 @@ impl World {
             placeholder: placeholder.clone(),
             hosts: vec![origin_at(443)],
             places,
+            refresh: None,
         };
         let secrets = if has_secret { vec![secret] } else { Vec::new() };
         let authorities = if trusts { vec![pem] } else { Vec::new() };
@@ -158,7 +159,8 @@ impl World {
         let ports = if rules.is_empty() { &[][..] } else { &[443, 80] };
         let requests = ports.iter().map(|port| (origin_at(*port), list.clone())).collect();
         let refused: Arc<Refusals> = Arc::default();
-        let egress = Egress::observed(&Plan { secrets, authorities, requests }, Arc::clone(&refused) as _);
+        let egress =
+            Egress::observed(&Plan { secrets, authorities, requests, handlers: Vec::new() }, Arc::clone(&refused) as _);
         let egress = Arc::new(egress.unwrap());
         Self { egress, refused, placeholder, server: TcpListener::bind("127.0.0.1:0").await.unwrap(), seen, origin }
     }
@@ -554,5 +556,21 @@ async fn trailers_of_a_request_have_no_secret() {
         let trailers = seen.trailers.unwrap();
         assert!(trailers.values().all(|value| *value == world.placeholder), "{trailers:?}");
         assert_eq!(trailers.len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_host_gets_no_wish_for_a_protocol_that_cannot_be_checked() {
+    let world = World::with_rules(&[], Vec::new(), true, &["GET /**"], VALUE).await;
+    for (given, sent) in [
+        ("Upgrade: h2c\n", &[][..]),
+        ("Upgrade: websocket, h2c\n", &[]),
+        ("Upgrade: WebSocket\nUpgrade: h2c\n", &["websocket"]),
+        ("Upgrade: h2c\nUpgrade: websocket\n", &[]),
+    ] {
+        let reply = world.send(&format!("GET /a HTTP/1.1\nHost: {HOST}\nConnection: close, upgrade\n{given}\n")).await;
+        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+        let seen = world.seen().pop().unwrap();
+        assert_eq!(seen.headers.get_all("upgrade").iter().collect::<Vec<_>>(), sent, "{given}");
     }
 }

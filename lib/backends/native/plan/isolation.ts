@@ -15,7 +15,7 @@ import {
   type GivenRules,
 } from '../../../schema/isolation-rules.js'
 import { quote } from '../../../schema/read.js'
-import { nameOf } from '../ask-functions.js'
+import { nameOf } from '../rule-functions.js'
 import { planMounts } from './mounts.js'
 import { planAuthorities, planSecrets } from './secrets.js'
 import { isWithin } from './within.js'
@@ -63,6 +63,7 @@ export function planIsolation(
   const given: Partial<CheckedNetwork> = typeof rules.network === 'string' ? {} : rules.network
   const { allow = [], deny = [], ask = false, askTimeout = 60_000 } = given
   const secrets = planSecrets(given.secrets, known)
+  const handlers = Object.entries(given.handle ?? {}).map(([host, one]) => ({ host, function: nameOf(one) }))
   const requests = Object.entries(given.requests ?? {}).map(([host, rules]) => ({ host, rules }))
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
@@ -79,13 +80,18 @@ export function planIsolation(
     mounts: planMounts(mounts, writable),
     network: NETWORKS[network],
     allow: [
-      ...new Set([...allow, ...secrets.flatMap(({ hosts }) => hosts), ...requests.map(({ host }) => host)]),
+      ...new Set([
+        ...allow,
+        ...secrets.flatMap(({ hosts }) => hosts),
+        ...[...requests, ...handlers].map(({ host }) => host),
+      ]),
     ],
     deny,
     ask: ask === false ? undefined : askTimeout,
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
     secrets,
     requests,
+    handlers,
     authorities: planAuthorities(given.authorities),
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,

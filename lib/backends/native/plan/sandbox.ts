@@ -10,9 +10,8 @@ import { sandboxOptions } from '../../../calls/sandbox.js'
 import type { sessionOptions } from '../../../calls/session.js'
 import type { EnvLists } from '../../../schema/env.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
-import type { Callback, OptionValues } from '../../../schema/kind.js'
+import type { OptionValues } from '../../../schema/kind.js'
 import { quote, readOptions, withDefaults } from '../../../schema/read.js'
-import { askFunction } from '../ask-functions.js'
 import { covered, placeholdersOf } from '../secrets.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
@@ -36,8 +35,8 @@ export interface SandboxPlan {
   logger: Logger | undefined
   /** The home directories that `~` stands for in rules. */
   homes: () => string[]
-  /** The function that answers questions about hosts. */
-  ask: Callback | undefined
+  /** The rules as given, with their functions. */
+  rules: GivenRules | undefined
   /** The host commands. */
   commands: ReadonlyMap<string, HostCommand>
 }
@@ -95,7 +94,7 @@ export function planSandbox(options: unknown): SandboxPlan {
     },
     logger: values.logger,
     homes: places,
-    ask: askFunction(values.isolation),
+    rules: values.isolation,
     commands: values.commands ?? new Map(),
   }
 }

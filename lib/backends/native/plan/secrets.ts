@@ -5,6 +5,7 @@ import { crypto } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeSecret } from '../../../boundary/index.js'
 import type { CheckedPlace, CheckedSecret } from '../../../schema/isolation-rules.js'
+import { nameOf } from '../rule-functions.js'
 
 const USUAL: CheckedPlace[] = ['authorization']
 
@@ -13,21 +14,26 @@ export function planSecrets(
   secrets: Record<string, CheckedSecret> = {},
   known: readonly NativeSecret[] = [],
 ): NativeSecret[] {
-  return Object.entries(secrets).map(([name, { value, hosts, in: places = USUAL, placeholder }]) => {
-    const same = known.find((one) => one.name === name && one.value === value)
-    if (known.some((one) => one !== same && one.placeholder === placeholder))
-      throw new OptionError(
-        'INVALID_OPTION',
-        `isolation.network.secrets.${name}.placeholder must be another one: it stands for a secret of the sandbox`,
-      )
-    return {
-      name,
-      value,
-      hosts,
-      places: places.map(placeText),
-      placeholder: placeholder ?? same?.placeholder ?? draw(value),
-    }
-  })
+  return Object.entries(secrets).map(
+    ([name, { value: given, hosts, in: places = USUAL, placeholder, refresh }]) => {
+      const [value, own] = typeof given === 'string' ? [given, undefined] : ['', nameOf(given)]
+      const same = known.find((one) => one.name === name && one.value === value && one.function === own)
+      if (known.some((one) => one !== same && one.placeholder === placeholder))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `isolation.network.secrets.${name}.placeholder must be another one: it stands for a secret of the sandbox`,
+        )
+      return {
+        name,
+        value,
+        function: own,
+        refresh,
+        hosts,
+        places: places.map(placeText),
+        placeholder: placeholder ?? same?.placeholder ?? draw(value),
+      }
+    },
+  )
 }
 
 function draw(value: string): string {

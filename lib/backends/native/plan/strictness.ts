@@ -30,6 +30,7 @@ export function inherit(
       answerer: sandbox.answerer,
       secrets: sandbox.secrets,
       requests: [],
+      handlers: [],
       authorities: sandbox.authorities,
     }),
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
@@ -66,6 +67,8 @@ export function stricter(session: NativeIsolation, sandbox: NativeIsolation): Na
     deny: both(session.deny, sandbox.deny),
     // Each list for a host applies.
     requests: [...session.requests, ...sandbox.requests],
+    // The first for a host answers.
+    handlers: [...session.handlers, ...sandbox.handlers],
     authorities: session.network === 'proxy' ? both(session.authorities, sandbox.authorities) : [],
   }
 }
@@ -125,8 +128,11 @@ function isNetworkLooser({ network, allow, ask }: NativeIsolation, sandbox: Nati
 }
 
 /** Whether a secret of the sandbox goes where it does not go there. */
-function goesFurther({ name, value, hosts, places }: NativeSecret, sandbox: NativeSecret[]): boolean {
-  const known = sandbox.find((one) => one.name === name && one.value === value)
+function goesFurther(
+  { name, value, function: own, hosts, places }: NativeSecret,
+  sandbox: NativeSecret[],
+): boolean {
+  const known = sandbox.find((one) => one.name === name && one.value === value && one.function === own)
   const isIn = (list: string[]) => (item: string) => list.includes(item)
   return known !== undefined && !(hosts.every(isIn(known.hosts)) && places.every(isIn(known.places)))
 }
