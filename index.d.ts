@@ -525,6 +525,12 @@ export interface NetworkRules {
    * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
    */
   authorities?: string[]
+  /**
+   * A file that gets a line of JSON for each request to a host with a secret or rules: the members of the event `request`, with the
+   * time. The path is absolute, starts with `~/`, or is relative to the sandbox's `cwd`, and must be outside of what programs may
+   * write; they do not see the file. At 64 MiB, it is renamed to the same name with `.1`. Not with a `SandboxClient`. Default: none.
+   */
+  log?: string
 }
 /**
  * Rules, or a preset:
@@ -1712,6 +1718,26 @@ export type SandboxEvent = {
           /** Reported when the command that runs meanwhile has ended. */
           type: 'denied'
           denial: Denial
+        }
+      | {
+          /** A request to a host with a secret or rules has ended. Only while something reads the events. */
+          type: 'request'
+          /** Host and port, like 'api.example.com:443'. */
+          host: string
+          method: string
+          /** Without the query, at most 1000 characters. */
+          path: string
+          /** Null: the connection ended before a reply. A refused request has nacre's own, like 403. */
+          status: number | null
+          /** Bytes of the bodies, as the program sends and gets them. */
+          sent: number
+          received: number
+          /** Milliseconds, until the end of the reply's body. */
+          ms: number
+          /** The names of the secrets that it had. */
+          secrets?: string[] | undefined
+          denied?: DenialReason | undefined
+          protocol: 'http/1.1' | 'h2'
         }
       | {
           /** A connection or request waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */

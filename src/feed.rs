@@ -4,7 +4,7 @@ use crate::emitter::request;
 use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
-use crate::types::{NativeFeed, NativeFeedEvent};
+use crate::types::{NativeFeed, NativeFeedEvent, NativeRequest};
 use nacre_core::feed::{Batch, FeedEvent, What};
 use nacre_core::wanted::{Denial, Wanted};
 use napi::bindgen_prelude::{Buffer, Result};
@@ -118,6 +118,17 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
         What::Denied { denial: Denial { wanted, reason } } => NativeFeedEvent {
             denial_reason: reason.map(|reason| reason.as_str().into()),
             ..about(wanted, new("denied", String::new()))
+        },
+        What::Request(request) => NativeFeedEvent {
+            target: Some(request.origin.to_string()),
+            request: Some(NativeRequest { method: request.method, path: request.path }),
+            status: request.status.map(Into::into),
+            total: Some([request.sent, request.received].map(|bytes| bytes as f64).to_vec()),
+            duration: Some(request.duration.as_secs_f64() * 1000.0),
+            secrets: Some(request.secrets).filter(|names| !names.is_empty()),
+            denial_reason: request.denied.map(|reason| reason.as_str().into()),
+            protocol: Some(request.protocol.into()),
+            ..new("request", String::new())
         },
         What::Asked { id, wanted, expires_at } => {
             NativeFeedEvent { expires_at: Some(since_epoch(expires_at)), ..about(wanted, new("asked", id.to_string())) }

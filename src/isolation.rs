@@ -4,6 +4,7 @@ use crate::types::{NativeIsolation, NativeSecret, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
 use nacre_core::proxy::Hosts;
 use nacre_core::questions::Ask;
+use nacre_core::request_log;
 use nacre_core::sandbox::Sandbox;
 use nacre_egress::{Origin, Place, Plan, Secret, Value};
 use nacre_protocol::confinement::{Filesystem, Guarding, Mount, Network, ProjectFiles, Rules};
@@ -15,12 +16,14 @@ use std::time::Duration;
 /// Converts rules from JavaScript.
 pub fn rules(given: NativeIsolation) -> Isolation {
     let paths = |list: Vec<String>| list.into_iter().map(PathBuf::from).collect::<Vec<_>>();
+    let log = given.log.map(PathBuf::from);
+    let logs = log.iter().flat_map(|log| [log.clone(), request_log::old(log)]);
     let rules = Rules {
         filesystem: Filesystem {
             read: given.read.map(paths),
             write: paths(given.write),
             protect: paths(given.protect),
-            hide: paths(given.hide),
+            hide: paths(given.hide).into_iter().chain(logs).collect(),
             mounts: given
                 .mounts
                 .into_iter()
@@ -48,7 +51,7 @@ pub fn rules(given: NativeIsolation) -> Isolation {
     let requests = given.requests.into_iter().filter_map(|one| Some((origin(one.host)?, one.rules))).collect();
     let handlers = given.handlers.into_iter().filter_map(|one| Some((origin(one.host)?, one.function))).collect();
     let plan = Plan { secrets, requests, handlers, authorities: given.authorities };
-    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, plan } }
+    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, plan, log } }
 }
 
 fn origin(text: String) -> Option<Origin> {

@@ -50,7 +50,8 @@ export function makeCertificates(directory: string, names: readonly string[]): v
 }
 
 /**
- * Starts a server: `/echo` replies with what it got, `/to?URL` redirects, anything else replies with `hello`.
+ * Starts a server: `/echo` replies with what it got, `/to?URL` redirects, `/cut` ends the connection, anything else replies with
+ * `hello`.
  */
 export async function startOrigin(names: readonly string[] = ['localhost']): Promise<TlsOrigin> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-origin-'))
@@ -82,7 +83,8 @@ async function answer(request: IncomingMessage, response: ServerResponse, seen: 
   if (url.startsWith('/to?')) {
     response.writeHead(302, { location: decodeURIComponent(url.slice(4)) })
     response.end()
-  } else if (url.startsWith('/echo')) {
+  } else if (url === '/cut') request.socket.destroy()
+  else if (url.startsWith('/echo')) {
     response.writeHead(200, { 'content-type': 'application/json', 'x-echo': headers.authorization ?? 'none' })
     response.end(JSON.stringify({ url, headers: own, body }))
   } else response.end('hello')

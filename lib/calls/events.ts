@@ -6,7 +6,7 @@ import { count } from '../schema/numbers.js'
 import { decodeOutput, encodeOutput, type Reply } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import type { ExitReason, KilledBy, ProcessWaiting } from './exit.js'
-import type { Denial } from './isolation.js'
+import type { Denial, DenialReason } from './isolation.js'
 import type { Answer, RequestLine } from './questions.js'
 
 /** Options of {@link Sandbox.events}. */
@@ -118,6 +118,26 @@ export type SandboxEvent = {
           /** Reported when the command that runs meanwhile has ended. */
           type: 'denied'
           denial: Denial
+        }
+      | {
+          /** A request to a host with a secret or rules has ended. Only while something reads the events. */
+          type: 'request'
+          /** Host and port, like 'api.example.com:443'. */
+          host: string
+          method: string
+          /** Without the query, at most 1000 characters. */
+          path: string
+          /** Null: the connection ended before a reply. A refused request has nacre's own, like 403. */
+          status: number | null
+          /** Bytes of the bodies, as the program sends and gets them. */
+          sent: number
+          received: number
+          /** Milliseconds, until the end of the reply's body. */
+          ms: number
+          /** The names of the secrets that it had. */
+          secrets?: string[] | undefined
+          denied?: DenialReason | undefined
+          protocol: 'http/1.1' | 'h2'
         }
       | {
           /** A connection or request waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */

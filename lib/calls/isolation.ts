@@ -179,6 +179,12 @@ export interface NetworkRules {
    * Certificates of more authorities as PEM, like a company's own: for the hosts of secrets, and for programs. Default: none.
    */
   authorities?: string[]
+  /**
+   * A file that gets a line of JSON for each request to a host with a secret or rules: the members of the event `request`, with the
+   * time. The path is absolute, starts with `~/`, or is relative to the sandbox's `cwd`, and must be outside of what programs may
+   * write; they do not see the file. At 64 MiB, it is renamed to the same name with `.1`. Not with a `SandboxClient`. Default: none.
+   */
+  log?: string
 }
 
 const targets = list(target, MAX_ITEMS, {
@@ -199,6 +205,8 @@ export const networkOptions = table<NetworkRules>()({
   requests,
   handle: handlers,
   authorities,
+  // A client of a server could have any file written to.
+  log: { read: path.read, bounds: 'a path outside of `write`' },
 })
 
 /** Some members alone read as if they were complete. */

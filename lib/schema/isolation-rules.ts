@@ -32,6 +32,7 @@ export interface CheckedNetwork {
   requests?: CheckedRequests
   handle?: Record<string, Callback>
   authorities?: string[]
+  log?: string
 }
 
 /** Rules by hosts with ports. */

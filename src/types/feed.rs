@@ -28,7 +28,7 @@ pub struct NativeFeedEvent {
     pub session_id: String,
     /// What has happened.
     #[napi(
-        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'appeared' | 'withheld' | 'asked' | 'answered'"
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'request' | 'appeared' | 'withheld' | 'asked' | 'answered'"
     )]
     pub kind: String,
     /// The command or the process.
@@ -37,7 +37,7 @@ pub struct NativeFeedEvent {
     pub command: Option<String>,
     /// The pid.
     pub pid: Option<i32>,
-    /// Bytes of both streams so far.
+    /// Bytes of both streams so far, or of the bodies of a request and its reply.
     pub total: Option<Vec<f64>>,
     /// The newest bytes of standard output.
     pub stdout: Option<Buffer>,
@@ -71,6 +71,13 @@ pub struct NativeFeedEvent {
     /// Why it was refused.
     #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
     pub denial_reason: Option<String>,
+    /// The status of the reply, if there was one.
+    pub status: Option<u32>,
+    /// The names of the secrets of a request.
+    pub secrets: Option<Vec<String>>,
+    /// The protocol of a request.
+    #[napi(ts_type = "'http/1.1' | 'h2'")]
+    pub protocol: Option<String>,
     /// When a question is over; milliseconds since the epoch.
     pub expires_at: Option<f64>,
     /// The answer to a question, if there was one.

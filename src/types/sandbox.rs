@@ -153,6 +153,8 @@ pub struct NativeIsolation {
     pub handlers: Vec<NativeHandler>,
     /// More authorities that are trusted, as PEM.
     pub authorities: Vec<String>,
+    /// A file with a line for each decrypted request, which programs do not see.
+    pub log: Option<String>,
     /// Programs see and signal only their session's processes.
     pub own_processes: bool,
     /// Whether to drop rules that cannot be enforced.

@@ -1,7 +1,7 @@
 //! The feed of a sandbox: what happens in it, for observers.
 //!
-//! Events are kept in a ring with a bounded number and size, whether or not anything reads them. Output is only added
-//! while something reads.
+//! Events are kept in a ring with a bounded number and size, whether or not anything reads them. Output and requests are only
+//! added while something reads.
 
 use crate::error::{Code, Error};
 use crate::exec::KilledBy;
@@ -10,6 +10,7 @@ use crate::process::{Exit, Process, ProcessChange, Waiting};
 use crate::questions::{self, Question, QuestionAnswer};
 use crate::wanted::{Denial, Wanted};
 use nacre_containment::lock::Lock;
+use nacre_egress::Ended;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -69,6 +70,8 @@ pub enum What {
     ServiceRestarted { id: String, restarts: u32 },
     /// A connection or request was refused.
     Denied { denial: Denial },
+    /// A request to a host with a secret or rules has ended.
+    Request(Box<Ended>),
     /// A repository or a file that nothing protects has appeared in the project.
     Appeared { path: String },
     /// A key of git's config stays in the session's copy.
@@ -136,6 +139,10 @@ impl What {
             Self::Denied { denial: Denial { wanted, .. } }
             | Self::Asked { wanted, .. }
             | Self::Answered { wanted, .. } => wanted.size(),
+            Self::Request(request) => {
+                let names: usize = request.secrets.iter().map(String::len).sum();
+                size_of::<Ended>() + request.origin.host.len() + request.method.len() + request.path.len() + names
+            }
             _ => 0,
         };
         size_of::<FeedEvent>() + texts

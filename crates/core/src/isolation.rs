@@ -2,7 +2,7 @@
 
 use crate::error::{Code, Error};
 use crate::functions::Functions;
-use crate::proxy::{Denials, Hosts, Policy};
+use crate::proxy::{Denials, Hosts, Policy, Requests};
 use crate::questions::Asking;
 use crate::session::Proxied;
 use nacre_isolation::network;
@@ -68,11 +68,16 @@ pub struct Answering {
     pub functions: Functions,
 }
 
-/// The proxy of a confinement that needs one, and its port.
+/// The proxy of a confinement that needs one, and its port. `requests`: where its requests are reported.
 ///
 /// # Errors
 /// `SPAWN_FAILED` if no port is available.
-pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, answering: &Answering) -> Result<Option<Proxied>, Error> {
+pub fn proxied(
+    confinement: &mut Confinement,
+    hosts: &Hosts,
+    answering: &Answering,
+    requests: Requests,
+) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);
     }
@@ -87,7 +92,7 @@ pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, answering: &Answeri
     let listener = listener.map_err(|error| Error::cannot("open a port for the session's proxy", &error))?;
     let denials = Denials::new(answering.asking.clone())
         .map_err(|error| Error::cannot("open a socket for the session's proxy", &error))?;
-    let policy = Policy::new(hosts, denials, &answering.functions)
+    let policy = Policy::new(hosts, denials, &answering.functions, requests)
         .map_err(|error| Error::cannot("make the authority that decrypts the session's connections", &error))?;
     Ok(Some(Proxied { policy, listener }))
 }

@@ -33,6 +33,7 @@ pub mod process_log;
 mod program_record;
 pub mod proxy;
 pub mod questions;
+pub mod request_log;
 pub mod runtime;
 pub mod sandbox;
 pub mod session;

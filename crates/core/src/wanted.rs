@@ -1,10 +1,7 @@
 //! What programs want of the network, and why they do not get it.
 
-use nacre_egress::{Reason, Wish};
+use nacre_egress::{Reason, Wish, shown};
 use std::fmt;
-
-/// Characters of a path that a denial keeps.
-const LONGEST_SHOWN: usize = 1000;
 
 /// A request, as far as rules judge it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,10 +52,10 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// Keeps the beginning of a long path.
+    /// Keeps the beginnings of a long method and path.
     pub fn new(mut wanted: Wanted, reason: Option<Reason>) -> Self {
         if let Some(request) = &mut wanted.request {
-            request.path = request.path.chars().take(LONGEST_SHOWN).collect();
+            (request.method, request.path) = (shown(&request.method), shown(&request.path));
         }
         Self { wanted, reason }
     }

@@ -8,6 +8,7 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hyper::Uri;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use std::str::FromStr;
 
 /// Clients may leave the padding out.
@@ -31,6 +32,23 @@ pub fn insert(headers: &mut HeaderMap, secrets: &[Secret]) {
             }
         }
     }
+}
+
+/// The names of the secrets that get into this head of a request.
+pub fn used<'a>(parts: &Parts, secrets: &'a [Secret]) -> impl Iterator<Item = &'a str> {
+    let has = |name: &str, secret: &Secret| {
+        let mut values = parts.headers.get_all(name).iter();
+        values.any(|value| value.to_str().is_ok_and(|text| credential(text, secret).is_some()))
+    };
+    let is_used = move |secret: &&Secret| {
+        secret.places.iter().any(|place| match place {
+            Place::Authorization => has(AUTHORIZATION.as_str(), secret),
+            Place::Header(name) => has(name, secret),
+            Place::Query(_) => with_query(&parts.uri, std::slice::from_ref(secret)).is_some(),
+            Place::Body => false,
+        })
+    };
+    secrets.iter().filter(is_used).map(|secret| secret.name.as_str())
 }
 
 /// Masks each text in headers or trailers. A header goes whose name has a text, in whatever case.

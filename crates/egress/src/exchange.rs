@@ -2,6 +2,7 @@
 
 use super::function::{self, Forwarder, Kept};
 use super::origin::Link;
+use super::record::{Counted, Record};
 use super::replace::{Inflate, Replace};
 use super::rules::Verdict;
 use super::values::Filled;
@@ -74,7 +75,7 @@ impl Exchange {
         while upgrades.join_next().await.is_some() {}
     }
 
-    /// Answers a request.
+    /// Answers a request, and records it if that is wanted.
     ///
     /// # Errors
     /// The connection to the host has ended, so that of the client is to end, too.
@@ -83,7 +84,18 @@ impl Exchange {
         B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
         B::Error: Into<Failure>,
     {
-        let request = request.map(|body| body.map_err(io::Error::other).boxed());
+        let mut request = request.map(|body| body.map_err(io::Error::other).boxed());
+        let observer = &self.egress.observer;
+        let record = observer.records().then(|| {
+            let filled = self.treatment.values.known();
+            Record::new(observer, self.wish(&request), request.version(), &filled.masks)
+        });
+        record.iter().for_each(|record| drop(request.extensions_mut().insert(Arc::clone(record))));
+        let reply = self.answer(request).await?;
+        Ok(Counted::reply(reply, record).map(BodyExt::boxed))
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, hyper::Error> {
         if let Err(refusal) = self.check(&request) {
             return Ok(refusal.reply());
         }
@@ -117,7 +129,7 @@ impl Exchange {
                 self.origin,
                 String::from_utf8_lossy(other)
             );
-            self.egress.observer.refused(self.wish(request), Reason::Host);
+            self.refused(request, Reason::Host);
             return Err(Refusal(StatusCode::MISDIRECTED_REQUEST, text));
         }
         if request.uri().scheme_str().is_some_and(|scheme| scheme != self.scheme) {
@@ -149,8 +161,13 @@ impl Exchange {
             return Ok(());
         }
         let text = format!("isolation.network does not allow {wish}. Allowed there: {}.", rules.allowed());
-        self.egress.observer.refused(wish, Reason::Rule);
+        self.refused(request, Reason::Rule);
         Err(Refusal(StatusCode::FORBIDDEN, text))
+    }
+
+    fn refused(&self, request: &Request<Body>, reason: Reason) {
+        request.extensions().get::<Arc<Record>>().into_iter().for_each(|record| record.denied(reason));
+        self.egress.observer.refused(self.wish(request), reason);
     }
 
     fn wish(&self, request: &Request<Body>) -> Wish {
@@ -188,6 +205,10 @@ impl Exchange {
             parts.headers.remove(TE);
         }
         let is_head = parts.method == Method::HEAD;
+        let record = parts.extensions.remove::<Arc<Record>>();
+        if let Some(record) = record.iter().find(|_| self.has_host()) {
+            record.uses(credentials::used(&parts, &filled.secrets));
+        }
         if let Err(refusal) = self.fill(&mut parts, &filled.secrets) {
             return Ok(Err(refusal));
         }
@@ -197,7 +218,7 @@ impl Exchange {
         if !bodies.keeps_lengths() {
             parts.headers.remove(CONTENT_LENGTH);
         }
-        let request = Request::from_parts(parts, Replace::request(body, bodies));
+        let request = Request::from_parts(parts, Replace::request(body, bodies, record));
         let reply = match &self.link {
             Link::Function(_) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, "there is no host".to_owned()))),
             Link::Broken(reason) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, reason.to_string()))),

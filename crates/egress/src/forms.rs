@@ -147,6 +147,8 @@ pub struct Pairs {
 
 /// A text, and what it becomes.
 struct Pair {
+    /// The secret's, in a request.
+    name: String,
     from: Zeroizing<Vec<u8>>,
     to: Zeroizing<Vec<u8>>,
     escapes: &'static [Escapes],
@@ -172,7 +174,7 @@ impl Pair {
         let anchors = [0..middle, middle..from.len().min(2 * middle)];
         let anchors = anchors.into_iter().filter(|part| !part.is_empty()).map(|part| longest_word(&from, part));
         let anchors = anchors.map(|word| if word.is_empty() { 0..0 } else { word }).collect();
-        Self { from: from.into(), to: to.into(), escapes, is_base64, anchors }
+        Self { name: String::new(), from: from.into(), to: to.into(), escapes, is_base64, anchors }
     }
 
     /// Whether what it becomes always has the same length.
@@ -317,7 +319,8 @@ impl Pairs {
     pub fn into_requests<'a>(secrets: impl Iterator<Item = &'a Secret>) -> Self {
         Self::of(secrets.map(|secret| {
             let bytes = |text: &str| text.as_bytes().to_vec();
-            Pair::new(bytes(&secret.placeholder), bytes(secret.value.as_str()), OF_REQUESTS, false)
+            let pair = Pair::new(bytes(&secret.placeholder), bytes(secret.value.as_str()), OF_REQUESTS, false);
+            Pair { name: secret.name.clone(), ..pair }
         }))
     }
 
@@ -349,6 +352,11 @@ impl Pairs {
     pub fn are_in_name(&self, name: &str) -> bool {
         let is_in = |from: &[u8]| name.as_bytes().windows(from.len()).any(|part| part.eq_ignore_ascii_case(from));
         self.list.iter().any(|pair| is_in(&pair.from))
+    }
+
+    /// The names of the secrets whose texts are in these bytes.
+    pub fn names_in<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = &'a str> {
+        self.list.iter().filter(|pair| pair.find(text, 0).is_some()).map(|pair| pair.name.as_str())
     }
 
     /// Whether a text keeps its length.

@@ -16,6 +16,7 @@ mod forward;
 mod function;
 mod origin;
 mod placeholder;
+mod record;
 mod replace;
 mod rules;
 #[cfg(test)]
@@ -26,6 +27,7 @@ mod values;
 pub use function::Forwarder;
 pub use origin::system_bundle;
 pub use placeholder::placeholder;
+pub use record::{Ended, shown};
 pub use rules::check_rule;
 
 use authority::Authority;
@@ -233,6 +235,12 @@ pub trait Observer: Send + Sync {
     fn dial(&self, _: &Origin) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
+    /// Whether [`Self::ended`] is to be called for a request that begins now.
+    fn records(&self) -> bool {
+        false
+    }
+    /// A request has ended, also one that was refused. Must not block.
+    fn ended(&self, _: Ended) {}
 }
 
 /// A call of a function of the program.

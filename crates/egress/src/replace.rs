@@ -2,6 +2,7 @@
 
 use super::Failure;
 use super::forms::Pairs;
+use super::record::Record;
 use bytes::{Bytes, BytesMut};
 use flate2::write::{MultiGzDecoder, ZlibDecoder};
 use http_body::{Body, Frame, SizeHint};
@@ -24,6 +25,8 @@ const IDLE: Duration = Duration::from_millis(20);
 struct Replacer {
     pairs: Arc<Pairs>,
     held: BytesMut,
+    /// Of the request, if this is its body.
+    record: Option<Arc<Record>>,
 }
 
 impl Replacer {
@@ -38,6 +41,9 @@ impl Replacer {
             std::mem::take(&mut self.held).freeze()
         };
         let (made, done) = self.pairs.replace(&data).unwrap_or_default();
+        if let Some(record) = self.record.iter().find(|_| done > 0) {
+            record.uses(self.pairs.names_in(&data));
+        }
         let mut rest = data.slice(done..);
         // As much of each: if only what can be the beginning of a value were held back, lengths of pieces would tell how much of a
         // guess is right.
@@ -112,13 +118,15 @@ pub struct Replace<B> {
 
 impl<B> Replace<B> {
     /// The body of a request. Its trailers are no body, so they stay as they are.
-    pub fn request(inner: B, pairs: Arc<Pairs>) -> Self {
-        Self { masks_trailers: false, ..Self::reply(inner, pairs, None) }
+    pub fn request(inner: B, pairs: Arc<Pairs>, record: Option<Arc<Record>>) -> Self {
+        let mut made = Self { masks_trailers: false, ..Self::reply(inner, pairs, None) };
+        made.replacer.record = record;
+        made
     }
 
     /// The body of a reply.
     pub fn reply(inner: B, pairs: Arc<Pairs>, inflate: Option<Inflate>) -> Self {
-        let replacer = Replacer { pairs, held: BytesMut::new() };
+        let replacer = Replacer { pairs, held: BytesMut::new(), record: None };
         let (compressed, trailers, idle) = (Bytes::new(), None, None);
         Self {
             inner,
@@ -189,6 +197,7 @@ where
                     Ok(data) => {
                         this.idle = None;
                         this.is_empty &= data.is_empty();
+                        this.replacer.record.iter().for_each(|record| record.sent(data.len()));
                         this.compressed = data;
                         continue;
                     }
@@ -323,7 +332,7 @@ mod tests {
             let whole = whole.unwrap_or_else(|| text.clone().into_bytes());
             assert_eq!(whole.len(), text.len());
             assert_eq!(pairs.replaced(&whole), None, "{value}: {text}");
-            let mut replacer = Replacer { pairs, held: BytesMut::new() };
+            let mut replacer = Replacer { pairs, held: BytesMut::new(), record: None };
             let mut made = Vec::new();
             let mut rest = text.as_bytes();
             while !rest.is_empty() {

@@ -101,13 +101,18 @@ impl Values {
         self.secrets.is_empty()
     }
 
+    /// What is known without a call of a function.
+    pub fn known(&self) -> Arc<Filled> {
+        Arc::clone(&self.filled.lock().unwrap_or_else(PoisonError::into_inner).1)
+    }
+
     /// Finds out the values that hold now.
     ///
     /// # Errors
     /// The name of a secret whose function has failed.
     pub async fn filled(&self, observer: &dyn Observer) -> Result<Arc<Filled>, String> {
         if self.secrets.iter().all(|(_, known)| known.is_none()) {
-            return Ok(Arc::clone(&self.filled.lock().unwrap_or_else(PoisonError::into_inner).1));
+            return Ok(self.known());
         }
         let (mut secrets, mut older, mut values) = (Vec::new(), Vec::new(), Vec::new());
         for (secret, known) in &self.secrets {

@@ -10,6 +10,7 @@ import type {
   NativeFeed,
   NativeFeedEvent,
   NativePty,
+  NativeRequest,
   NativeSandbox,
   NativeWaiting,
 } from '../../boundary/index.js'
@@ -136,6 +137,25 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
     case 'denied': {
       const { denialReason: reason } = native
       return { ...base, type: kind, denial: { target, rule: 'network', ...about, ...(reason && { reason }) } }
+    }
+    case 'request': {
+      const { status = null, secrets, denialReason: denied, duration: ms = 0, protocol = 'http/1.1' } = native
+      const [sent, received] = [stdoutBytes, stderrBytes]
+      const { method, path } = request as NativeRequest
+      const given = { ...(secrets && { secrets }), ...(denied && { denied }) }
+      return {
+        ...base,
+        type: kind,
+        host: target,
+        method,
+        path,
+        status,
+        sent,
+        received,
+        ms,
+        ...given,
+        protocol,
+      }
     }
     case 'asked':
       return { ...base, type: kind, id, target, ...about, expiresAt: new Date(native.expiresAt ?? 0) }

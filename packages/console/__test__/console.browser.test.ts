@@ -7,6 +7,7 @@ import { type IsolationRules, Sandbox } from 'nacre'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launchChromium } from '../../../__test__/helpers/chromium.js'
+import { startOrigin } from '../../../__test__/helpers/origin.js'
 import { temporary } from '../../../__test__/helpers/temporary.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
 
@@ -176,6 +177,37 @@ describe('the console', () => {
       )
       expect(problems).toEqual([])
     }))
+
+  it('lists requests to hosts with rules, with a filter', async () => {
+    const origin = await startOrigin()
+    const host = `localhost:${origin.port}`
+    const requests = { [host]: ['GET /**'] }
+    await withConsole(
+      async ({ page, sandbox, problems }) => {
+        await shows(page, '#state', 'connected')
+        expect(await page.isVisible('#requests')).toBe(false)
+        await sandbox.exec(`curl -s https://${host}/first; curl -s -d x https://${host}/second`)
+        await shows(page, '#requests h2', 'Requests 2')
+        await shows(page, '#requests tbody', /POST \/second.*denied: rule.*GET \/first.*200/s)
+        await page.evaluate(AXE)
+        const violations = await page.evaluate(
+          "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
+        )
+        expect(violations).toEqual([])
+        const rows = page.locator('#requests tbody tr')
+        await page.check('#requests input[type=checkbox]')
+        await holds(async () => (await rows.count()) === 1)
+        await page.uncheck('#requests input[type=checkbox]')
+        await page.fill('#requests input[type=search]', 'get /F')
+        await holds(async () => (await rows.count()) === 1)
+        await page.fill('#requests input[type=search]', 'other')
+        await shows(page, '#requests', 'No request is like that.')
+        expect(problems).toEqual([])
+      },
+      { isolation: { network: { allow: [], authorities: [origin.authority], requests } } },
+    )
+    origin.close()
+  })
 
   it('asks whether programs may connect to a host', () =>
     withConsole(

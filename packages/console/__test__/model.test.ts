@@ -23,3 +23,13 @@ it('has a service that is not ready yet, which is there when the page loads', ()
       await starting
     }),
   ))
+
+it('keeps the newest requests', () => {
+  const model = new Model()
+  const same = { type: 'request', time: new Date(), sessionId: 's', host: 'a:443', method: 'GET' } as const
+  const numbers = { status: 200, sent: 0, received: 0, ms: 1, protocol: 'h2' } as const
+  for (let cursor = 1; cursor <= 1002; cursor++)
+    model.receive({ ...same, ...numbers, cursor, path: `/${cursor}` })
+  expect(model.requests).toHaveLength(1000)
+  expect([model.requests[0]?.path, model.requests.at(-1)?.path]).toEqual(['/3', '/1002'])
+})

@@ -11,6 +11,7 @@ import { ProgramTile } from './program-tile.ts'
 import { QuestionsPanel } from './questions.ts'
 import { RecordingsPanel } from './recordings.ts'
 import { repeat } from './repeat.ts'
+import { RequestsPanel } from './requests.ts'
 import { SessionTile } from './session-tile.ts'
 import { WorkspacePanel } from './workspace.ts'
 
@@ -29,6 +30,7 @@ class Page {
   readonly #client: SandboxClient
   readonly #model = new Model()
   readonly #history = new History(this.#model)
+  readonly #requests = new RequestsPanel(this.#model)
   readonly #workspace: WorkspacePanel
   readonly #recordings: RecordingsPanel
   readonly #questions: QuestionsPanel
@@ -55,6 +57,7 @@ class Page {
     this.#questions = new QuestionsPanel(client, this.#model)
     this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
     this.#empty = emptyState('Authorization' in headers)
+    this.#tabs.append(this.#requests.tab.element)
     this.#search.addEventListener('input', () => this.#draw())
     document.body.append(
       el(
@@ -70,7 +73,11 @@ class Page {
         'main',
         {},
         this.#questions.element,
-        el('div', { id: 'work' }, this.#empty, this.#grid.element, this.#history.element),
+        el(
+          'div',
+          { id: 'work' },
+          ...[this.#empty, this.#grid.element, this.#requests.element, this.#history.element],
+        ),
         this.#panels,
       ),
     )
@@ -133,6 +140,7 @@ class Page {
     for (const tile of tiles) tile.element.hidden = words !== '' && !tile.matches(words)
     this.#grid.arrange(tiles)
     this.#history.update(words)
+    this.#requests.update(words)
     this.#questions.update()
     this.#empty.hidden = programs.size > 0 || [...sessions.values()].some((commands) => commands.length > 0)
     this.#count(tiles.filter(({ status }) => status === 'failed').length)

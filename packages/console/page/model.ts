@@ -31,6 +31,9 @@ export interface Program {
   failed: boolean
 }
 
+/** A request to a host with a secret or rules, which has ended. */
+export type Requested = Extract<SandboxEvent, { type: 'request' }>
+
 /** A connection or request that waits for an answer. */
 export type Asked = Omit<Question, 'askedAt'>
 
@@ -45,6 +48,8 @@ export const SIZE: Size = { cols: 120, rows: 30 }
 /** Commands of a session, and ended processes, that are kept. */
 const MOST_COMMANDS = 500
 const MOST_ENDED = 20
+/** Requests of all sessions that are kept. */
+const MOST_REQUESTS = 1000
 /** What kills because of a limit. */
 const LIMITS = new Set(['timeout', 'oom', 'outputLimit'])
 
@@ -52,6 +57,8 @@ export class Model {
   /** Their commands, the oldest first. */
   readonly sessions = new Map<string, Command[]>()
   readonly programs = new Map<string, Program>()
+  /** The oldest first. */
+  readonly requests: Requested[] = []
   /** Connections that wait for an answer. */
   readonly questions = new Map<string, Asked>()
   /** False: the server does not answer, so nothing is known of what ran. */
@@ -163,6 +170,10 @@ export class Model {
           ...{ isRunning: false, waiting: null, end: endOf(event), failed: isFailure(event) },
         })
         this.#forgetEnded()
+        break
+      case 'request':
+        this.requests.push(event)
+        if (this.requests.length > MOST_REQUESTS) this.requests.shift()
         break
       case 'asked':
         this.questions.set(event.id, event)

@@ -12,11 +12,13 @@ mod head;
 mod hosts;
 mod http;
 mod names;
+mod observer;
 mod redirect;
 mod resolver;
 mod socks;
 
 pub use hosts::Target;
+pub use observer::Requests;
 
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
@@ -24,19 +26,20 @@ use crate::sys;
 use crate::wanted::{Denial, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
-use nacre_egress::{Call, Egress, Observer, Origin, Plan, Reason, Wish};
+use nacre_egress::{Egress, Origin, Plan};
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
+use observer::SessionObserver;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::pin::Pin;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::Interest;
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -122,6 +125,8 @@ pub struct Hosts {
     pub ask: Option<Ask>,
     /// The secrets of requests to allowed hosts, and what these are trusted by.
     pub plan: Plan,
+    /// A file with a line for each request that is decrypted.
+    pub log: Option<PathBuf>,
 }
 
 /// The destinations that a proxy allows. Cheap to clone.
@@ -136,32 +141,6 @@ pub struct Policy {
     /// Decrypts the connections to hosts with a secret, if there are any.
     egress: Option<Arc<Egress>>,
     functions: Functions,
-}
-
-/// For the requests of decrypted connections.
-impl Observer for Policy {
-    fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
-        let (asking, wanted) = (self.denials.asking.clone(), Wanted::from(wish));
-        Box::pin(async move {
-            match asking {
-                Some(asking) => asking.allows(&wanted).await,
-                None => false,
-            }
-        })
-    }
-
-    fn refused(&self, wish: Wish, reason: Reason) {
-        self.denials.add(Denial::new(Wanted::from(&wish), Some(reason)));
-    }
-
-    fn call(&self, call: Call) -> io::Result<UnixStream> {
-        UnixStream::from_std(self.functions.call(call)?)
-    }
-
-    fn dial(&self, origin: &Origin) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
-        let (policy, target) = (self.clone(), Target { host: origin.host.clone(), port: origin.port });
-        Box::pin(async move { dial::dial(&target, &policy).await })
-    }
 }
 
 /// What becomes of a client.
@@ -187,11 +166,11 @@ enum Ruling {
 }
 
 impl Policy {
-    /// The policy of a session, whose answers about other hosts `denials` has.
+    /// The policy of a session, whose answers about other hosts `denials` has. `requests`: where its requests are reported.
     ///
     /// # Errors
     /// Those of [`Egress::new`].
-    pub fn new(hosts: &Hosts, denials: Denials, functions: &Functions) -> io::Result<Self> {
+    pub fn new(hosts: &Hosts, denials: Denials, functions: &Functions, requests: Requests) -> io::Result<Self> {
         let allow = HostList::new(&hosts.allow);
         let names = Names::default();
         // However many others programs ask for.
@@ -204,7 +183,7 @@ impl Policy {
         let policy = Self { allow: allow.into(), deny, denials, names, lookups, egress: None, functions };
         let decrypts = !hosts.plan.is_empty();
         // It has a policy without itself.
-        let observer = || Arc::new(policy.clone());
+        let observer = || Arc::new(SessionObserver { policy: policy.clone(), requests });
         let egress = decrypts.then(|| Egress::observed(&hosts.plan, observer()).map(Arc::new)).transpose()?;
         Ok(Self { egress, ..policy })
     }

@@ -9,6 +9,8 @@ use crate::isolation::{self, Answering, Isolation};
 use crate::jobs::JobLaunch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
+use crate::proxy::Requests;
+use crate::request_log::RequestLog;
 use crate::session::{Opened, SessionIsolation};
 use crate::trust;
 use crate::user::User;
@@ -49,6 +51,8 @@ pub(super) struct Deciding {
     isolation: Option<Isolation>,
     /// They stay when the session is confined again.
     answering: Answering,
+    /// Where its requests are reported, without the file.
+    requests: Requests,
     workspace: Option<Arc<Workspace>>,
     /// See [`isolation::switch`].
     switch: Option<String>,
@@ -107,9 +111,11 @@ impl Deciding {
     }
 
     fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<SessionIsolation, Error> {
+        // Before the decision: what does not exist cannot be hidden.
+        let requests = Requests { file: request_log(isolation)?, ..self.requests.clone() };
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|error| unsupported(error.rule, &error.reason))?;
-        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, &self.answering)?;
+        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, &self.answering, requests)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
             variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
@@ -195,6 +201,11 @@ impl Deciding {
             .filter(|path| !cwd.starts_with(path))
             .collect()
     }
+}
+
+/// The file with the requests of a session.
+fn request_log(isolation: &Isolation) -> Result<Option<Arc<RequestLog>>, Error> {
+    isolation.hosts.log.as_deref().map(RequestLog::open).transpose()
 }
 
 fn unsupported(rule: &'static str, reason: &str) -> Error {
@@ -346,6 +357,7 @@ impl Sandbox {
         let cwd = cwd.unwrap_or(&self.inner.config.cwd);
         let deciding =
             self.deciding(Some(isolation), Answering::default(), cwd, shell, &unique, self.caches(env, Vec::new()));
+        request_log(isolation)?;
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
         let mut confinement = decide::decide(&isolation.rules, &offer, deciding.places()?)
@@ -370,6 +382,12 @@ impl Sandbox {
         let config = &self.inner.config;
         Deciding {
             isolation: isolation.cloned(),
+            requests: Requests {
+                session: answering.functions.session.as_str().into(),
+                feed: Arc::clone(&self.inner.feed),
+                file: None,
+                log: config.log.clone(),
+            },
             answering,
             workspace: self.inner.workspace.clone(),
             switch: isolation::switch(),

@@ -10,7 +10,7 @@ use hyper::header::HeaderName;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use nacre_egress::{Egress, Observer, Origin, Place, Plan, Reason, Secret, Value, Wish, placeholder};
+use nacre_egress::{Egress, Ended, Observer, Origin, Place, Plan, Reason, Secret, Value, Wish, placeholder};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
@@ -40,7 +40,7 @@ struct Seen {
 
 /// Allows what a rule asks for if its path says so.
 #[derive(Default)]
-struct Refusals(Mutex<Vec<String>>);
+struct Refusals(Mutex<Vec<String>>, Mutex<Vec<Ended>>);
 
 impl Observer for Refusals {
     fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
@@ -49,6 +49,14 @@ impl Observer for Refusals {
 
     fn refused(&self, wish: Wish, reason: Reason) {
         self.0.lock().unwrap().push(format!("{reason:?} {wish}"));
+    }
+
+    fn records(&self) -> bool {
+        true
+    }
+
+    fn ended(&self, request: Ended) {
+        self.1.lock().unwrap().push(request);
     }
 }
 
@@ -238,6 +246,17 @@ impl World {
     fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
+
+    /// The requests that have ended, when there are so many.
+    async fn ended(&self, count: usize) -> Vec<Ended> {
+        loop {
+            let ended = self.refused.1.lock().unwrap().clone();
+            if ended.len() >= count {
+                return ended;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 #[tokio::test]
@@ -253,6 +272,40 @@ async fn a_request_has_the_value_and_its_reply_the_placeholder() {
     assert_eq!(seen.path, "/a?b");
     assert_eq!(seen.headers["authorization"], format!("Bearer {VALUE}"));
     assert_eq!(seen.headers["accept-encoding"], "identity");
+}
+
+#[tokio::test]
+async fn an_observer_learns_what_a_request_was_but_no_value_and_no_query() {
+    let world = World::with_rules(&[], vec![Place::Authorization, Place::Body], true, &["POST /a/**"], VALUE).await;
+    let head = format!("/a/{VALUE}?q={VALUE} HTTP/1.1\nHost: api.example\nConnection: close\nContent-Length: 40\n\n");
+    world.send(&format!("POST {head}PLACEHOLDER")).await;
+    world.send(&format!("PUT {head}PLACEHOLDER")).await;
+    let [sent, refused] = world.ended(2).await.try_into().unwrap();
+    let wanted = Ended {
+        origin: origin_at(443),
+        method: "POST".into(),
+        path: format!("/a/{}", world.placeholder),
+        status: Some(200),
+        sent: 40,
+        received: 40,
+        duration: sent.duration,
+        secrets: vec!["TOKEN".into()],
+        denied: None,
+        protocol: "http/1.1",
+    };
+    assert_eq!(sent, wanted);
+    assert_eq!((refused.status, refused.denied, refused.secrets), (Some(403), Some(Reason::Rule), Vec::new()));
+}
+
+#[tokio::test]
+async fn an_observer_learns_of_a_request_whose_client_leaves_before_the_reply() {
+    let world = World::new(&[], vec![Place::Authorization], true).await;
+    let mut stream = world.connect(HOST, &[b"http/1.1"]).await.unwrap();
+    // The host waits for the rest.
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: api.example\r\nContent-Length: 10\r\n\r\nhalf").await.unwrap();
+    drop(stream);
+    let [request] = world.ended(1).await.try_into().unwrap();
+    assert_eq!((request.status, request.received), (None, 0));
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ import {
 import { quote } from '../../../schema/read.js'
 import { nameOf } from '../rule-functions.js'
 import { planMounts } from './mounts.js'
+import { planLog } from './request-log.js'
 import { planAuthorities, planSecrets } from './secrets.js'
 import { isWithin } from './within.js'
 
@@ -68,6 +69,7 @@ export function planIsolation(
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
   )
+  const planned = planMounts(mounts, writable)
   return {
     read: read === 'all' ? undefined : read.map(absolute).map(followed),
     write: writable,
@@ -77,7 +79,7 @@ export function planIsolation(
       .map((file, index) =>
         protectable(file, write.map(absolute), rules.bestEffort, `isolation.filesystem.protect[${index}]`),
       ),
-    mounts: planMounts(mounts, writable),
+    mounts: planned,
     network: NETWORKS[network],
     allow: [
       ...new Set([
@@ -93,6 +95,7 @@ export function planIsolation(
     requests,
     handlers,
     authorities: planAuthorities(given.authorities),
+    log: given.log && planLog(absolute(given.log), [...writable, ...planned.map(({ source }) => source)]),
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
     ...preset,

@@ -19,6 +19,7 @@ import { completeEnv } from './environment.js'
 import { homes } from './homes.js'
 import { ofPreset, planIsolation, planOuterIsolation } from './isolation.js'
 import { requireMounts } from './mounts.js'
+import { requireLog } from './request-log.js'
 import { inherit, stricter } from './strictness.js'
 import { planWorkspace } from './workspace.js'
 
@@ -160,5 +161,6 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   if (isolation === undefined) return planOuterIsolation(given, cwd, homes())
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
   const planned = planIsolation(rules, cwd, homes(), ofPreset(given), isolation.secrets)
+  requireLog(planned.log, isolation)
   return { ...stricter(inherit(given, planned, isolation), isolation), mounts }
 }

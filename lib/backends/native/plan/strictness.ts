@@ -65,6 +65,7 @@ export function stricter(session: NativeIsolation, sandbox: NativeIsolation): Na
     hide: both(session.hide, sandbox.hide),
     protect: both(session.protect, sandbox.protect),
     deny: both(session.deny, sandbox.deny),
+    log: sandbox.log,
     // Each list for a host applies.
     requests: [...session.requests, ...sandbox.requests],
     // The first for a host answers.

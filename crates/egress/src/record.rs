@@ -1,0 +1,135 @@
+//! What an observer learns of a request when it has ended: no headers, no query, no bodies, no values.
+
+use super::forms::Pairs;
+use super::{Observer, Origin, Reason, Wish};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::{Response, Version};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+/// Maximum characters of a method or path that are shown.
+const LONGEST_SHOWN: usize = 1000;
+
+/// The beginning of a long text of a program.
+pub fn shown(text: &str) -> String {
+    text.chars().take(LONGEST_SHOWN).collect()
+}
+
+/// A request that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Its host.
+    pub origin: Origin,
+    /// Its method.
+    pub method: String,
+    /// Its path, without the query.
+    pub path: String,
+    /// None: it ended before a reply.
+    pub status: Option<u16>,
+    /// Bytes of its body.
+    pub sent: u64,
+    /// Bytes of the body of the reply, as the program gets it.
+    pub received: u64,
+    /// Until all of it has ended.
+    pub duration: Duration,
+    /// The names of the secrets that it had.
+    pub secrets: Vec<String>,
+    /// Why it was refused, if it was.
+    pub denied: Option<Reason>,
+    /// `http/1.1` or `h2`.
+    pub protocol: &'static str,
+}
+
+/// A request that goes on. It ends when nothing holds it any more: neither its body nor that of the reply.
+pub struct Record {
+    observer: Arc<dyn Observer>,
+    began: Instant,
+    so_far: Mutex<Ended>,
+}
+
+impl Record {
+    /// A request begins. `masks`: what its path must not have.
+    pub fn new(observer: &Arc<dyn Observer>, wish: Wish, version: Version, masks: &Pairs) -> Arc<Self> {
+        let masked = masks.replaced(wish.path.as_bytes()).and_then(|path| String::from_utf8(path).ok());
+        let so_far = Ended {
+            origin: wish.origin,
+            method: shown(&wish.method),
+            path: shown(&masked.unwrap_or(wish.path)),
+            status: None,
+            sent: 0,
+            received: 0,
+            duration: Duration::ZERO,
+            secrets: Vec::new(),
+            denied: None,
+            protocol: if version == Version::HTTP_2 { "h2" } else { "http/1.1" },
+        };
+        Arc::new(Self { observer: Arc::clone(observer), began: Instant::now(), so_far: Mutex::new(so_far) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ended> {
+        self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn denied(&self, reason: Reason) {
+        self.lock().denied = Some(reason);
+    }
+
+    pub fn sent(&self, bytes: usize) {
+        self.lock().sent += bytes as u64;
+    }
+
+    pub fn uses<'a>(&self, secrets: impl Iterator<Item = &'a str>) {
+        let known = &mut self.lock().secrets;
+        for name in secrets {
+            if !known.iter().any(|one| one == name) {
+                known.push(name.to_owned());
+            }
+        }
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        let ended = self.lock().clone();
+        self.observer.ended(Ended { duration: self.began.elapsed(), ..ended });
+    }
+}
+
+/// The body of a reply, whose bytes are counted.
+pub struct Counted<B> {
+    inner: B,
+    record: Option<Arc<Record>>,
+}
+
+impl<B> Counted<B> {
+    /// The same reply.
+    pub fn reply(reply: Response<B>, record: Option<Arc<Record>>) -> Response<Self> {
+        let status = reply.status().as_u16();
+        record.iter().for_each(|record| record.lock().status = Some(status));
+        reply.map(|inner| Self { inner, record })
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Counted<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
+        if let (Some(record), Some(Ok(frame))) = (&self.record, &frame) {
+            record.lock().received += frame.data_ref().map_or(0, Bytes::len) as u64;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
