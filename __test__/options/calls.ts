@@ -1,6 +1,6 @@
 /**
  * How each call that takes options or checked arguments is made, for the refusal tests. The names are those of the tables
- * (lib/protocol/calls.ts and lib/options.ts of the packages).
+ * (scripts/calls.mjs and lib/options.ts of the packages).
  */
 import { serveDaytona, serveE2b } from '@nacre/compat'
 import { record } from '@nacre/console'

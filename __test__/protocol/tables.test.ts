@@ -5,9 +5,9 @@ import { Sandbox } from 'nacre'
 import { decodeOptions, encodeOptions, kinds } from 'nacre/internal'
 import { protocol, tables } from 'nacre/internal/server'
 import { describe, expect, it } from 'vitest'
-import { calls } from '../../dist/protocol/calls.js'
 import { readJson, shape } from '../../packages/server/lib/request-json.js'
 import { texts } from '../../packages/server/lib/texts.js'
+import { calls } from '../../scripts/calls.mjs'
 import { faultsOf } from '../../scripts/texts.mjs'
 
 interface Schema {

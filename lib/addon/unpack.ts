@@ -10,7 +10,7 @@
  * by an equal one, and a program that runs the former keeps it.
  */
 import { crypto, fs, os, path } from '../base/builtin.js'
-import { makeDirectoriesSync } from '../base/directories.js'
+import { makeDirectories } from '../base/directories.js'
 import { SandboxError } from '../base/errors.js'
 
 const { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } = fs
@@ -42,7 +42,7 @@ export function unpackExecutable(bytes: Uint8Array, name: string): string {
 
 /** Makes the directory, and makes sure of one that is there already. */
 function makePrivate(directory: string): void {
-  makeDirectoriesSync(directory, 0o755)
+  makeDirectories(directory, 0o755)
   const entry = lstatSync(directory)
   if (!entry.isDirectory() || !isOwn(entry)) {
     throw new Error('it is no directory of this user, or others can write to it')

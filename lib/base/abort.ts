@@ -1,6 +1,7 @@
 /**
  * AbortSignal for calls: checked before anything runs, watched while it runs, always released.
  */
+import { deferred } from './deferred.js'
 import { AbortError } from './errors.js'
 
 /** Throws an AbortError if the signal is already aborted. `subject` names the call in the message. */
@@ -43,13 +44,12 @@ async function unlessAborted<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,
 ): Promise<{ value: T } | undefined> {
-  let release = () => {}
-  const aborted = new Promise<undefined>((resolve) => {
-    if (signal?.aborted) resolve(undefined)
-    else release = onAbort(signal, () => resolve(undefined))
-  })
+  if (signal === undefined) return { value: await promise }
+  const aborted = deferred<undefined>()
+  const release = onAbort(signal, () => aborted.resolve(undefined))
+  if (signal.aborted) aborted.resolve(undefined)
   try {
-    return await Promise.race([aborted, promise.then((value) => ({ value }))])
+    return await Promise.race([aborted.promise, promise.then((value) => ({ value }))])
   } finally {
     release()
   }

@@ -25,7 +25,6 @@ export const crypto = () => process.getBuiltinModule('node:crypto')
 
 /** Loaded on first use, by programs that connect through another program, and to ports. */
 export const childProcess = () => process.getBuiltinModule('node:child_process')
-export const http = () => process.getBuiltinModule('node:http')
 export const http2 = () => process.getBuiltinModule('node:http2')
 export const net = () => process.getBuiltinModule('node:net')
 export const stream = () => process.getBuiltinModule('node:stream')

@@ -1,5 +1,5 @@
 /** Companion packages: a program has them beside nacre, or not. */
-import { OptionError } from './errors.js'
+import { invalidOption, type OptionError } from './errors.js'
 
 /** Whether an import failed because the package itself is not installed. Another one that it needs may be missing instead. */
 export function isNotInstalled(name: string, error: unknown): boolean {
@@ -9,5 +9,5 @@ export function isNotInstalled(name: string, error: unknown): boolean {
 
 /** The error of `what`, which needs the package. */
 export function notInstalled(what: string, name: string): OptionError {
-  return new OptionError('INVALID_OPTION', `${what} needs ${name}: npm install ${name}`)
+  return invalidOption(`${what} needs ${name}: npm install ${name}`)
 }

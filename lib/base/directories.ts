@@ -5,35 +5,20 @@
 import { fs, path } from './builtin.js'
 
 /** Throws the error of the system. */
-export function makeDirectoriesSync(directory: string, mode: number): void {
+export function makeDirectories(directory: string, mode: number): void {
   const make = () => fs.mkdirSync(directory, { mode })
   try {
     make()
   } catch (error) {
     if (codeOf(error) === 'EEXIST' && fs.statSync(directory).isDirectory()) return
     if (codeOf(error) !== 'ENOENT' || isTop(directory)) throw error
-    makeDirectoriesSync(path.dirname(directory), mode)
+    makeDirectories(path.dirname(directory), mode)
     try {
       make()
     } catch (error) {
       // Another program may be faster.
       if (codeOf(error) !== 'EEXIST') throw error
     }
-  }
-}
-
-/** Rejects with the error of the system. */
-export async function makeDirectories(directory: string, mode: number): Promise<void> {
-  const make = () => fs.promises.mkdir(directory, { mode })
-  try {
-    await make()
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST' && (await fs.promises.stat(directory)).isDirectory()) return
-    if (codeOf(error) !== 'ENOENT' || isTop(directory)) throw error
-    await makeDirectories(path.dirname(directory), mode)
-    await make().catch((error) => {
-      if (codeOf(error) !== 'EEXIST') throw error
-    })
   }
 }
 

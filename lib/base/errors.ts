@@ -165,6 +165,11 @@ export class OptionError extends TypeError {
   }
 }
 
+/** The error for an argument that breaks a rule of its option, which the message names. */
+export function invalidOption(message: string, options?: ErrorOptions): OptionError {
+  return new OptionError('INVALID_OPTION', message, options)
+}
+
 /** The native addon could not be loaded. `cause` is the error of the loader. */
 export class AddonError extends Error {
   static {
@@ -248,4 +253,14 @@ function attach(error: Error, name: string, value: unknown): void {
 /** Whether an error is a SandboxError with any of these codes. */
 export function isCode(error: unknown, ...codes: SandboxErrorCode[]): error is SandboxError {
   return error instanceof SandboxError && codes.includes(error.code)
+}
+
+/** Settles like the promise, but resolves with undefined instead of rejecting with any of these codes. */
+export async function ignoring<T>(promise: Promise<T>, ...codes: SandboxErrorCode[]): Promise<T | undefined> {
+  try {
+    return await promise
+  } catch (error) {
+    if (!isCode(error, ...codes)) throw error
+    return undefined
+  }
 }

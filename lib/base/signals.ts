@@ -10,48 +10,15 @@ export const MAX_SIGNAL = 64
 
 const FIRST_REALTIME = 34
 
-/** signal(7), for all architectures but Alpha, SPARC, MIPS and PA-RISC. If two names share a number, the first is shown. */
-const NUMBERS = {
-  SIGHUP: 1,
-  SIGINT: 2,
-  SIGQUIT: 3,
-  SIGILL: 4,
-  SIGTRAP: 5,
-  SIGABRT: 6,
-  SIGIOT: 6,
-  SIGBUS: 7,
-  SIGFPE: 8,
-  SIGKILL: 9,
-  SIGUSR1: 10,
-  SIGSEGV: 11,
-  SIGUSR2: 12,
-  SIGPIPE: 13,
-  SIGALRM: 14,
-  SIGTERM: 15,
-  SIGSTKFLT: 16,
-  SIGCHLD: 17,
-  SIGCONT: 18,
-  SIGSTOP: 19,
-  SIGTSTP: 20,
-  SIGTTIN: 21,
-  SIGTTOU: 22,
-  SIGURG: 23,
-  SIGXCPU: 24,
-  SIGXFSZ: 25,
-  SIGVTALRM: 26,
-  SIGPROF: 27,
-  SIGWINCH: 28,
-  SIGIO: 29,
-  SIGPOLL: 29,
-  SIGPWR: 30,
-  SIGSYS: 31,
-}
+/** signal(7), for all architectures but Alpha, SPARC, MIPS and PA-RISC, in the order of the numbers from 1. */
+const NAMES =
+  'HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ ' +
+  'VTALRM PROF WINCH IO PWR SYS'
 
-const numbers = new Map<string, number>(Object.entries(NUMBERS))
-const names = new Map<number, string>()
-for (const [name, number] of numbers) {
-  if (!names.has(number)) names.set(number, name)
-}
+const names = NAMES.split(' ').map((name) => `SIG${name}`)
+const numbers = new Map(names.map((name, at) => [name, at + 1]))
+// Two more names, which are not shown.
+numbers.set('SIGIOT', 6).set('SIGPOLL', 29)
 
 /** The number of a name like 'SIGTERM'; undefined if there is no such signal. */
 export function signalNumber(name: string): number | undefined {
@@ -60,7 +27,7 @@ export function signalNumber(name: string): number | undefined {
 
 /** The name of a signal number; never undefined, since a command can die of any of the 64. */
 export function signalName(number: number): NodeJS.Signals {
-  return (names.get(number) ?? realtimeName(number)) as NodeJS.Signals
+  return (names[number - 1] ?? realtimeName(number)) as NodeJS.Signals
 }
 
 /** 32 and 33 lie below SIGRTMIN because the C library keeps them for its threads. */

@@ -3,6 +3,7 @@
  */
 
 import { onAbort, refuseAborted } from './abort.js'
+import { deferred } from './deferred.js'
 import { AbortError } from './errors.js'
 import { clearTimeout, setTimeout } from './timers.js'
 
@@ -24,9 +25,11 @@ export async function within<T>(
 ): Promise<T> {
   refuseAborted(signal, 'the wait')
   const stop = new AbortController()
-  const limits = startLimits({ timeout, signal })
+  const limit = deferred<'late' | 'aborted'>()
+  const timer = timeout > 0 ? setTimeout(() => limit.resolve('late'), timeout) : undefined
+  const ignore = onAbort(signal, () => limit.resolve('aborted'))
   try {
-    const first = await Promise.race([work(stop.signal).then((value) => ({ value })), limits.reached])
+    const first = await Promise.race([work(stop.signal).then((value) => ({ value })), limit.promise])
     if (first === 'aborted') throw new AbortError(signal?.reason, undefined, 'the wait')
     if (first === 'late') {
       stop.abort()
@@ -35,24 +38,9 @@ export async function within<T>(
     return first.value
   } finally {
     stop.abort()
-    limits.release()
+    clearTimeout(timer)
+    ignore()
   }
-}
-
-function startLimits({ timeout, signal }: WaitLimits): {
-  reached: Promise<'late' | 'aborted'>
-  release: () => void
-} {
-  let release = () => {}
-  const reached = new Promise<'late' | 'aborted'>((resolve) => {
-    const timer = timeout > 0 ? setTimeout(() => resolve('late'), timeout) : undefined
-    const ignore = onAbort(signal, () => resolve('aborted'))
-    release = () => {
-      clearTimeout(timer)
-      ignore()
-    }
-  })
-  return { reached, release }
 }
 
 /** The value of a promise that is fulfilled in time, undefined when it is late. Rejects as the promise does. */

@@ -69,12 +69,9 @@ export interface Undo {
   missing: string[]
 }
 
-export const undo = reply<Undo>({
-  command: text,
-  endedProcesses: list(text),
-  endedSessions: list(text),
-  missing: list(text),
-})
+const left = { endedProcesses: list(text), endedSessions: list(text), missing: list(text) }
+
+export const undo = reply<Undo>({ command: text, ...left })
 
 /** What {@link Sandbox.rollback} did. */
 export interface Rollback {
@@ -92,9 +89,4 @@ export interface Rollback {
   missing: string[]
 }
 
-export const rollback = reply<Rollback>({
-  checkpoint,
-  endedProcesses: list(text),
-  endedSessions: list(text),
-  missing: list(text),
-})
+export const rollback = reply<Rollback>({ checkpoint, ...left })

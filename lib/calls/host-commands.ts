@@ -1,6 +1,6 @@
 /** Commands of a sandbox that are functions of this program. */
 
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import type { Kind } from '../schema/kind.js'
 import { quote, readEntries } from '../schema/read.js'
 import { callback } from '../schema/values.js'
@@ -56,22 +56,15 @@ export const hostCommands: Kind<Record<string, HostCommand>, ReadonlyMap<string,
   read(value, name) {
     const entries = readEntries(value, name, { rule: 'must be an object of functions by name' })
     if (entries.length > MOST)
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} has ${entries.length} commands, and at most ${MOST} work`,
-      )
+      throw invalidOption(`${name} has ${entries.length} commands, and at most ${MOST} work`)
     return new Map(
       entries.map(([key, item]) => {
         if (!/^[A-Za-z0-9._-]{1,64}$/.test(key))
-          throw new OptionError(
-            'INVALID_OPTION',
+          throw invalidOption(
             `${name} has the name ${quote(key)}: a name has 1 to 64 characters of A-Z a-z 0-9 . _ -`,
           )
         if (TAKEN.has(key))
-          throw new OptionError(
-            'INVALID_OPTION',
-            `${name} has the name ${quote(key)}, which is taken by bash or nacre`,
-          )
+          throw invalidOption(`${name} has the name ${quote(key)}, which is taken by bash or nacre`)
         return [key, callback.read(item, `${name}.${key}`) as unknown as HostCommand]
       }),
     )

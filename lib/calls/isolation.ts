@@ -1,6 +1,6 @@
 /** Isolation rules: what the programs of a sandbox may read, write, reach and see. */
 
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { either, list, mapped, object, oneOf, quoted, text } from '../schema/constructors.js'
 import { type CheckedNetwork, type GivenRules, PRESETS } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
@@ -64,7 +64,7 @@ const path = mapped(
   text((path) => path !== '' && !path.includes('\0'), 'must be a path'),
   (path, name) => {
     if (path.length <= MAX_PATH_LENGTH) return path
-    throw new OptionError('INVALID_OPTION', `${name} must be at most ${MAX_PATH_LENGTH} characters long`)
+    throw invalidOption(`${name} must be at most ${MAX_PATH_LENGTH} characters long`)
   },
 )
 
@@ -83,7 +83,7 @@ const readable = either(
 
 const place = mapped(path, (path, name) => {
   if (path.startsWith('/')) return path
-  throw new OptionError('INVALID_OPTION', `${name} must be an absolute path, not ${quote(path)}`)
+  throw invalidOption(`${name} must be an absolute path, not ${quote(path)}`)
 })
 
 export const mountOptions = table<FilesystemMount>()({ source: place, target: place })
@@ -224,14 +224,13 @@ function together(rules: Kind<NetworkRules, CheckedNetwork>): Kind<NetworkRules,
     read(value, name) {
       const given = value as Partial<NetworkRules> | null
       const hint = ALONE.find(([member]) => given?.[member] && given.allow === undefined)?.[1]
-      if (hint !== undefined) throw new OptionError('INVALID_OPTION', `${name}.allow is required: ${hint}`)
+      if (hint !== undefined) throw invalidOption(`${name}.allow is required: ${hint}`)
       const checked = rules.read(value, name)
       const asking = Object.values(checked.requests ?? {})
         .flat()
         .find((rule) => rule.startsWith('ask '))
       if (asking === undefined || (checked.ask ?? false) !== false) return checked
-      throw new OptionError(
-        'INVALID_OPTION',
+      throw invalidOption(
         `${name}.ask is required for the rule '${asking}': set it to true or a function, or write another rule`,
       )
     },
@@ -279,10 +278,7 @@ export const isolation: Kind<Isolation, GivenRules> = {
     const remedy = value
       ? `choose one of ${quoted(PRESETS)}, or give rules`
       : 'leave it out for no restrictions'
-    throw new OptionError(
-      'INVALID_OPTION',
-      `${name} must be rules or the name of a preset, not ${value}: ${remedy}`,
-    )
+    throw invalidOption(`${name} must be rules or the name of a preset, not ${value}: ${remedy}`)
   },
 }
 

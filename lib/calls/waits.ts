@@ -1,6 +1,6 @@
 /** Options of waits for a background process: for its end, a log line, or a port. */
 
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { either, mapped, object, oneOf } from '../schema/constructors.js'
 import { requestPath, statusCode } from '../schema/http.js'
 import { table } from '../schema/kind.js'
@@ -130,7 +130,7 @@ export const statusRange = mapped(
   ),
   ({ min = statusOptions.min.default, max = statusOptions.max.default }, name) => {
     if (min <= max) return { min, max }
-    throw new OptionError('INVALID_OPTION', `${name} must have a min that is not above its max`)
+    throw invalidOption(`${name} must have a min that is not above its max`)
   },
 )
 

@@ -1,7 +1,6 @@
 /**
  * Following a job until a signal arrives. The signal ends the program, and the job continues.
  */
-import { signalNumber } from '../base/signals.js'
 import { exitCodeOfEnd } from './failure.js'
 import { onSignals } from './signals.js'
 import { note } from './terminal.js'
@@ -22,7 +21,7 @@ export async function followUntilSignal(
   } catch (error) {
     if (detached === undefined) throw error
     note(`no longer following job ${id}, which continues`)
-    return exitCodeOfEnd(null, signalNumber(detached))
+    return exitCodeOfEnd(null, detached)
   } finally {
     ignore()
   }

@@ -3,7 +3,6 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { ownOnly } from '../base/own.js'
-import { signalNumber } from '../base/signals.js'
 import type { AnySandbox, LogEvent, Process, ProcessExit } from '../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
@@ -49,7 +48,7 @@ export async function runInTerminal(
 
 export function exitCodeOfProcess({ exitCode, signal, reason }: ProcessExit): number {
   if (reason === 'timeout') return TIMED_OUT
-  return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
+  return exitCodeOfEnd(exitCode, signal)
 }
 
 const { stdin, stdout } = globalThis.process

@@ -3,9 +3,8 @@
  * exit, the command and everything it has started end first.
  */
 import type { Command } from 'commander'
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { signalNumber } from '../base/signals.js'
 import type { AnySandbox, Encoding, ExecResult, SandboxError } from '../calls/index.js'
 import {
   addContainerOptions,
@@ -70,10 +69,9 @@ export function addExec(program: Command, finish: Finish): void {
 async function exec(command: string | string[], options: Options): Promise<number> {
   const { env, grace, json, tty, container, cwd, timeout } = options
   const isolation = isolationOf(options)
-  if (json && tty) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
+  if (json && tty) throw invalidOption('--json is not possible with --tty')
   if (container) {
-    if (grace !== undefined)
-      throw new OptionError('INVALID_OPTION', '--grace is not possible with --container')
+    if (grace !== undefined) throw invalidOption('--grace is not possible with --container')
     await using sandbox = await openContainer(options, { cwd, env, isolation })
     return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }
@@ -82,7 +80,7 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     const given = [grace !== undefined && '--grace', isolation !== undefined && '--isolation'].filter(Boolean)
     if (given.length > 0) {
       const are = given.length === 1 ? 'is' : 'are'
-      throw new OptionError('INVALID_OPTION', `${given.join(' and ')} ${are} not possible with --url`)
+      throw invalidOption(`${given.join(' and ')} ${are} not possible with --url`)
     }
     return useServer(options, async (client) => {
       const session = await sessionOf(client, options)
@@ -93,7 +91,7 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     })
   }
   if ((options.tokenFile ?? options.session) !== undefined)
-    throw new OptionError('INVALID_OPTION', '--token-file and --session are for a server: add --url')
+    throw invalidOption('--token-file and --session are for a server: add --url')
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
   return await (tty ? runInTerminal : run)(sandbox, command, { cwd, timeout, json })
@@ -140,7 +138,7 @@ export async function run(
     }
     const result = await whole(stream.result, json)
     const signal = asked ?? result.signal
-    return exitCodeOfEnd(result.exitCode, signal === null ? undefined : signalNumber(signal))
+    return exitCodeOfEnd(result.exitCode, signal)
   } finally {
     ignore()
     unsuspend()

@@ -3,6 +3,7 @@
  */
 import { type Command, CommanderError } from 'commander'
 import { OptionError, SandboxError } from '../base/errors.js'
+import { signalNumber } from '../base/signals.js'
 import { withFlags } from './flags.js'
 import { colorsOf, printableLines } from './terminal.js'
 
@@ -21,9 +22,10 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /** The exit code for the end of a command: its own, or as in shells, 128 and the number of its signal. */
-export function exitCodeOfEnd(exitCode: number | null, signal: number | undefined): number {
+export function exitCodeOfEnd(exitCode: number | null, signal: string | null): number {
   if (exitCode !== null) return exitCode
-  return signal === undefined ? FAILED : 128 + signal
+  const number = signal === null ? undefined : signalNumber(signal)
+  return number === undefined ? FAILED : 128 + number
 }
 
 /** Prints an error of a verb, as JSON for programs. Commander prints its own errors. */

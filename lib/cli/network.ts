@@ -1,10 +1,10 @@
 /** The options for the network of isolated commands. */
 import path from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import type { FilesystemRules, Isolation, NetworkRules, Secret } from '../calls/index.js'
 import { type Preset, SECRETS } from '../schema/isolation-rules.js'
-import { contentOf, takeVariable } from './values.js'
+import { contentOf, several, takeVariable } from './values.js'
 
 export interface NetworkFlags {
   allow?: string[]
@@ -30,7 +30,7 @@ interface NetworkPlan {
 
 export function addNetworkOptions(command: Command): Command {
   return command
-    .option('--allow <host:port>', 'a host that isolated commands may reach, alone; can be repeated', added)
+    .option('--allow <host:port>', 'a host that isolated commands may reach, alone; can be repeated', several)
     .option(
       '--secret <name=hosts>',
       'isolated commands use this variable at its hosts, with commas between them, and never see it; can be repeated',
@@ -49,7 +49,7 @@ export function addNetworkOptions(command: Command): Command {
     .option(
       '--authority <file>',
       'certificates of an authority that hosts of --secret and --request have; can be repeated',
-      added,
+      several,
     )
 }
 
@@ -66,14 +66,13 @@ export function networkOf(
   const files = [...hidden, ...secretFile.map(({ file = '' }) => path.resolve(file))]
   const isRestricted = ask || allow.length + given.length + request.length + authority.length > 0
   if (isRestricted && (isolation ?? 'none') === 'none')
-    throw new OptionError(
-      'INVALID_OPTION',
+    throw invalidOption(
       '--allow, --ask, --secret, --secret-file, --request and --authority need isolation, without which commands may ' +
         'connect to any host: add --isolation workspace',
     )
   const secrets: Record<string, Secret> = Object.create(null)
   for (const { name, hosts, file } of given) {
-    if (name in secrets) throw new OptionError('INVALID_OPTION', `the secret ${name} must be given once`)
+    if (name in secrets) throw invalidOption(`the secret ${name} must be given once`)
     const value =
       file === undefined
         ? takeVariable('--secret', name, 'set it, or use --secret-file')
@@ -97,10 +96,6 @@ export interface IsolationFlags extends NetworkFlags {
 export function isolationOf(flags: IsolationFlags): Isolation | undefined {
   const plan = networkOf(flags, flags.isolation)
   return plan.network === undefined ? flags.isolation : { preset: flags.isolation, ...plan }
-}
-
-function added(text: string, others: string[] = []): string[] {
-  return [...others, text]
 }
 
 function secret(text: string, others: GivenSecret[] = []): GivenSecret[] {

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Command, Option } from 'commander'
-import { isCode, OptionError } from '../base/errors.js'
+import { invalidOption, isCode } from '../base/errors.js'
 import { absolute } from '../base/working-directory.js'
 import type { Sandbox } from '../calls/index.js'
 import { commitChanges, printChanges, printDiff } from './changes.js'
@@ -65,7 +65,7 @@ async function tryOut(command: string | string[] | undefined, options: Options):
   const isTerminal = isInteractive() && process.stdout.isTTY === true
   if (!isTerminal && (command === undefined || then === undefined)) {
     const lacks = command === undefined ? 'name a command' : 'add --then commit, discard or keep'
-    throw new OptionError('INVALID_OPTION', `nacre try has no terminal to ask: ${lacks}`)
+    throw invalidOption(`nacre try has no terminal to ask: ${lacks}`)
   }
   const id = options.resume ?? `try-${randomBytes(4).toString('hex')}`
   const cwd = options.resume === undefined ? absolute(options.cwd) : await directoryOf(id)

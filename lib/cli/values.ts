@@ -4,8 +4,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { makeDirectoriesSync } from '../base/directories.js'
-import { OptionError } from '../base/errors.js'
+import { makeDirectories } from '../base/directories.js'
+import { invalidOption, OptionError } from '../base/errors.js'
 import { PRESETS } from '../schema/isolation-rules.js'
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -22,6 +22,11 @@ export function variable(text: string, others: Record<string, string> = {}): Rec
   const end = text.indexOf('=')
   if (end < 1) throw new InvalidArgumentError('It must be NAME=VALUE.')
   return { ...others, [text.slice(0, end)]: text.slice(end + 1) }
+}
+
+/** For an option that can be repeated. */
+export function several(text: string, others: string[] = []): string[] {
+  return [...others, text]
 }
 
 /** `--isolation`: one of the presets. */
@@ -56,11 +61,9 @@ export function contentOf(flag: string, file: string | number): Buffer {
     return readFileSync(file)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError(
-      'INVALID_OPTION',
-      `${flag} ${file} cannot be read: ${code}; name a file that this user may read`,
-      { cause },
-    )
+    throw invalidOption(`${flag} ${file} cannot be read: ${code}; name a file that this user may read`, {
+      cause,
+    })
   }
 }
 
@@ -81,10 +84,7 @@ export function secretsIn(file: string | undefined): string[] {
   const lines = String(contentOf('--redact-file', file)).split(/\r?\n/)
   const short = lines.findIndex((line) => line !== '' && line.length < SHORTEST_SECRET)
   if (short < 0) return lines.filter((line) => line !== '')
-  throw new OptionError(
-    'INVALID_OPTION',
-    `line ${short + 1} of --redact-file must have at least ${SHORTEST_SECRET} characters`,
-  )
+  throw invalidOption(`line ${short + 1} of --redact-file must have at least ${SHORTEST_SECRET} characters`)
 }
 
 /** The token of a server, from the file of `--token-file` or from the environment. */
@@ -100,7 +100,7 @@ export function takeVariable(flag: string, name: string, remedy = 'set it'): str
   const value = process.env[name]
   delete process.env[name]
   if (value !== undefined) return value
-  throw new OptionError('INVALID_OPTION', `${flag} ${name}: there is no variable of this name: ${remedy}`)
+  throw invalidOption(`${flag} ${name}: there is no variable of this name: ${remedy}`)
 }
 
 /** A directory that exists, for programs that run in it only later. */
@@ -112,10 +112,10 @@ export function existingDirectory(text: string): string {
 /** A directory for this user alone, which is created unless it exists. Returns its absolute path. Throws OptionError. */
 export function ownDirectory(flag: string, directory: string): string {
   try {
-    makeDirectoriesSync(directory, 0o700)
+    makeDirectories(directory, 0o700)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError('INVALID_OPTION', `${flag} ${directory} cannot be created: ${code}`, { cause })
+    throw invalidOption(`${flag} ${directory} cannot be created: ${code}`, { cause })
   }
   return path.resolve(directory)
 }

@@ -2,19 +2,17 @@
  * The options of the drop-in session, and their translation to the options of a sandbox and its commands.
  */
 
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import type { Logger } from '../base/types.js'
 import {
-  containerExecOptions,
+  type containerExecOptions,
   containerSessionOptions,
-  containerStreamOptions,
-  type ExecOptions,
   type SessionOptions,
 } from '../calls/container.js'
 import type { Variables } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
 import { label } from '../schema/names.js'
-import { readArgument, readOptions, readWithDefaults } from '../schema/read.js'
+import { readArgument, readWithDefaults } from '../schema/read.js'
 
 /** The options of one session, checked. */
 export interface SessionPlan {
@@ -39,17 +37,7 @@ export function planSession(options: SessionOptions): SessionPlan {
   return { ...values, id: readArgument(label.read, values.id, 'id'), env: values.env ?? {} }
 }
 
-/** Checks the options of `exec`. Throws OptionError. */
-export function planExec(options: ExecOptions | undefined): CommandPlan {
-  return readOptions(containerExecOptions, options, 'exec')
-}
-
-/** Checks the options of `execStream`. Throws OptionError. */
-export function planStream(options: unknown): OptionValues<typeof containerStreamOptions> {
-  return readOptions(containerStreamOptions, options, 'execStream')
-}
-
 function given(value: unknown, name: string): unknown {
   if (value !== undefined) return value
-  throw new OptionError('INVALID_OPTION', `${name} are missing; an id is required`)
+  throw invalidOption(`${name} are missing; an id is required`)
 }

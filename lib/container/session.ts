@@ -11,39 +11,32 @@ import { crypto, util } from '../base/builtin.js'
 import { isCode, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import { performance } from '../base/timers.js'
-import type {
-  ExecEvent,
-  ExecOptions,
-  Session as PublicSession,
-  RawExecResult,
-  SessionConstructor,
-  SessionErrors,
-  SessionOptions,
-  StreamOptions,
-} from '../calls/container.js'
+import type * as api from '../calls/container.js'
+import { containerExecOptions, containerStreamOptions } from '../calls/container.js'
+import { readOptions } from '../schema/read.js'
 import { Commands } from './commands.js'
 import { chooseErrors, notReady } from './errors.js'
 import { execIn } from './exec.js'
-import { type CommandPlan, planExec, planSession, planStream, type SessionPlan } from './options.js'
+import { type CommandPlan, planSession, type SessionPlan } from './options.js'
 import { type Shell, startShell } from './shell.js'
 import { BACKLOG_BYTES, type Background, CommandStream } from './stream.js'
 
 const { inspect } = util
 
 /** Creates the class, with the error classes of a container that checks them with instanceof. Throws OptionError. */
-export function createSessionClass(errors?: Partial<SessionErrors>): SessionConstructor {
+export function createSessionClass(errors?: Partial<api.SessionErrors>): api.SessionConstructor {
   const classes = chooseErrors(errors)
   return class Session extends ContainerSession {
-    constructor(options: SessionOptions) {
+    constructor(options: api.SessionOptions) {
       super(planSession(options), classes)
     }
   }
 }
 
-class ContainerSession implements PublicSession {
+class ContainerSession implements api.Session {
   pty: unknown = null
   readonly #plan: SessionPlan
-  readonly #errors: SessionErrors
+  readonly #errors: api.SessionErrors
   readonly #commands = new Commands()
   #shell: Shell | undefined
   #initializing: Promise<void> | undefined
@@ -51,7 +44,7 @@ class ContainerSession implements PublicSession {
   #state: 'new' | 'ready' | 'terminated' = 'new'
   #exitCode: number | null = null
 
-  constructor(plan: SessionPlan, errors: SessionErrors) {
+  constructor(plan: SessionPlan, errors: api.SessionErrors) {
     this.#plan = plan
     this.#errors = errors
   }
@@ -61,8 +54,8 @@ class ContainerSession implements PublicSession {
     return this.#initializing
   }
 
-  async exec(command: string, options?: ExecOptions): Promise<RawExecResult> {
-    const plan = planExec(options)
+  async exec(command: string, options?: api.ExecOptions): Promise<api.RawExecResult> {
+    const plan = readOptions(containerExecOptions, options, 'exec')
     const shell = this.#ready()
     try {
       const result = await execIn(shell, command, plan, this.#plan.commandTimeoutMs)
@@ -75,7 +68,7 @@ class ContainerSession implements PublicSession {
     }
   }
 
-  execStream(command: string, options?: StreamOptions): AsyncGenerator<ExecEvent, void, undefined> {
+  execStream(command: string, options?: api.StreamOptions): AsyncGenerator<api.ExecEvent, void, undefined> {
     return new CommandStream(() => this.#begin(command, options))
   }
 
@@ -149,8 +142,9 @@ class ContainerSession implements PublicSession {
   }
 
   /** Throws for bad options, a session that is not ready and an id that is taken; all else is reported by events. */
-  #begin(command: string, options: StreamOptions | undefined): Background {
-    const { cwd, env, timeoutMs = 0, commandId = crypto().randomUUID(), ...plan } = planStream(options)
+  #begin(command: string, options: api.StreamOptions | undefined): Background {
+    const values = readOptions(containerStreamOptions, options, 'execStream')
+    const { cwd, env, timeoutMs = 0, commandId = crypto().randomUUID(), ...plan } = values
     const shell = this.#ready()
     const subject = { command, timestamp: new Date().toISOString(), timeoutMs }
     const settings = { cwd, env, timeout: timeoutMs, logLimit: BACKLOG_BYTES, autoCleanup: false }

@@ -1,6 +1,6 @@
 /** A server behind a program, which ends with it. */
 import { HttpBackend } from '../backends/http/backend.js'
-import type { Route } from '../backends/http/route.js'
+import { DIRECT, type Route } from '../backends/http/route.js'
 import { SandboxError } from '../base/errors.js'
 import type { Logger, LostSandbox } from '../calls/index.js'
 import type { Link } from './link.js'
@@ -59,12 +59,9 @@ export class ProgramBackend extends HttpBackend {
 /** Its WebSockets would need another connection: a key in a terminal is a request on this one. */
 function routeTo({ name }: Program): Route {
   return {
+    ...DIRECT,
     name,
-    instance: undefined,
-    isPinned: false,
     target: () => ({ url: 'http://localhost', headers: {} }),
-    used() {},
-    lost: async () => undefined,
     socket: () => undefined,
   }
 }

@@ -8,6 +8,9 @@ import type { Engine } from './find.js'
 /** Milliseconds for all but a pull. */
 export const CALL_MS = 60_000
 
+const ask = ({ file, env }: Engine, args: string[], signal?: AbortSignal) =>
+  call(file, args, { env, timeout: CALL_MS, signal })
+
 /** What an engine says about a container, undefined if there is none, or the answer that cannot be used. */
 export async function describe(
   engine: Engine,
@@ -15,7 +18,7 @@ export async function describe(
   signal?: AbortSignal,
 ): Promise<Described | undefined | Answer> {
   const { inspect, readContainers, isMissing } = DIALECTS[engine.name]
-  const answer = await call(engine.file, [...inspect, name], { env: engine.env, timeout: CALL_MS, signal })
+  const answer = await ask(engine, [...inspect, name], signal)
   if (!answer.isOk) return isMissing(answer.stderr) ? undefined : answer
   try {
     return readContainers(answer.stdout).find((found) => found.name === name)
@@ -27,14 +30,13 @@ export async function describe(
 /** All containers that nacre has made. Rejects with CONTAINER_FAILED. */
 export async function listContainers(engine: Engine): Promise<Container[]> {
   const { list, inspect, readContainers, isMissing } = DIALECTS[engine.name]
-  const ask = (args: string[]) => call(engine.file, args, { env: engine.env, timeout: CALL_MS })
   const fail = (answer: Answer) =>
     new SandboxError('CONTAINER_FAILED', `${engine.name} cannot list its containers: ${reasonOf(answer)}`)
-  const listed = await ask(list)
+  const listed = await ask(engine, list)
   if (!listed.isOk) throw fail(listed)
   const ids = listed.stdout.split('\n').filter((id) => id !== '')
   if (ids.length === 0) return []
-  const described = await ask([...inspect, ...ids])
+  const described = await ask(engine, [...inspect, ...ids])
   // Others may remove one just then. The answer has the rest.
   if (!described.isOk && !isMissing(described.stderr)) throw fail(described)
   try {
@@ -55,7 +57,7 @@ export async function stopContainer(
   engine: Engine,
   { id, name }: Pick<Container, 'id' | 'name'>,
 ): Promise<void> {
-  const answer = await call(engine.file, ['stop', id], { env: engine.env, timeout: CALL_MS })
+  const answer = await ask(engine, ['stop', id])
   if (answer.isOk || DIALECTS[engine.name].isMissing(answer.stderr)) return
   throw new SandboxError(
     'CONTAINER_FAILED',
@@ -69,16 +71,15 @@ export async function removeContainer(
   { id, name }: Pick<Container, 'id' | 'name'>,
   force: boolean,
 ): Promise<void> {
-  const ask = (args: string[]) => call(engine.file, args, { env: engine.env, timeout: CALL_MS })
   const { remove, isMissing } = DIALECTS[engine.name]
-  const answer = await ask([...remove, ...(force ? ['--force'] : []), id])
+  const answer = await ask(engine, [...remove, ...(force ? ['--force'] : []), id])
   if (!answer.isOk && !isMissing(answer.stderr))
     throw new SandboxError(
       'CONTAINER_FAILED',
       `${engine.name} cannot remove the container ${name}: ${reasonOf(answer)}`,
     )
   if (engine.name !== 'container') return
-  const { stdout } = await ask(['volume', 'list', '--quiet'])
+  const { stdout } = await ask(engine, ['volume', 'list', '--quiet'])
   const volumes = stdout.split('\n').filter((volume) => volume.startsWith(ownVolumes(name)))
-  if (volumes.length > 0) await ask(['volume', 'delete', ...volumes])
+  if (volumes.length > 0) await ask(engine, ['volume', 'delete', ...volumes])
 }

@@ -108,24 +108,11 @@ function items(value: unknown): Item[] {
 }
 
 /** The labels of a container. Some engines take `=` in a value for another field. */
-export function labelsOf({
-  name,
-  image,
-  project,
-  runtime,
-}: Omit<Container, 'id' | 'isRunning' | 'user'>): string[] {
-  const values = {
-    '': '1',
-    '.name': name,
-    '.image': image,
-    '.project': project,
-    '.runtime': runtime,
-    '.user': ownUser(),
-  }
-  return Object.entries(values).flatMap(([key, value]) => [
-    '--label',
-    `dev.nacre${key}=${value.replace(/[%=\n]/g, encodeURIComponent)}`,
-  ])
+export function labelsOf(container: Omit<Container, 'id' | 'isRunning' | 'user'>): string[] {
+  const labels = Object.entries({ ...container, user: ownUser() }).map(
+    ([key, value]) => `dev.nacre.${key}=${value.replace(/[%=\n]/g, encodeURIComponent)}`,
+  )
+  return ['dev.nacre=1', ...labels].flatMap((label) => ['--label', label])
 }
 
 /**
@@ -144,10 +131,7 @@ export function ownContainer({ id, name, state, labels }: Described): Container 
   return {
     ...{ id, name },
     isRunning: state === 'running',
-    image: read('image'),
-    project: read('project'),
-    runtime: read('runtime'),
-    user: read('user'),
+    ...{ image: read('image'), project: read('project'), runtime: read('runtime'), user: read('user') },
   }
 }
 

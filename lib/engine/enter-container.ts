@@ -1,7 +1,7 @@
 /** Opens a container for a project, and starts a server in it. */
 import { errorOf, isEnvelope } from '../backends/http/failure.js'
 import { fs, os, path } from '../base/builtin.js'
-import { OptionError, SandboxError } from '../base/errors.js'
+import { invalidOption, isCode, type OptionError, SandboxError } from '../base/errors.js'
 import { absolute } from '../base/working-directory.js'
 import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
 import type { Isolation, SandboxErrorCode } from '../calls/index.js'
@@ -76,7 +76,7 @@ export async function enterContainer(
   const user = userOf(values.user, engine)
   const { network, cpus, memory, grace, setup } = values
   if (engine.name === 'container' && !Number.isInteger(cpus ?? 1))
-    throw new OptionError('INVALID_OPTION', `cpus must be a whole number for Apple's container, not ${cpus}`)
+    throw invalidOption(`cpus must be a whole number for Apple's container, not ${cpus}`)
   const runtime = prepareRuntime(engine.arch)
   refuseRuntime(runtime.directory, places)
   if (runtime.isNew) await sweepUnused(search)
@@ -94,7 +94,7 @@ export async function enterContainer(
   })
   if (Buffer.byteLength(settings) > MOST_SETTINGS) {
     const message = `env and isolation must have at most ${MOST_SETTINGS} bytes together in a container`
-    throw new OptionError('INVALID_OPTION', message)
+    throw invalidOption(message)
   }
   const canPull = values.pull === 'missing'
   let isFresh = values.fresh
@@ -216,7 +216,7 @@ async function sweepUnused(search: SearchPath): Promise<void> {
  */
 function makeOwn(cwd: string, [top]: Project, places: Place[], given: string, name: string): string {
   const wanted = path.resolve(cwd, given)
-  const refuse = (why: string) => new OptionError('INVALID_OPTION', `${name} must be ${why}, not ${wanted}`)
+  const refuse = (why: string) => invalidOption(`${name} must be ${why}, not ${wanted}`)
   if (!isBelow(wanted, top) || isBelow(cwd, wanted)) throw refuse(`a directory below the project ${top}`)
   if (places.some(({ source }) => source === wanted)) throw refuse('no mount')
   let at = top
@@ -276,47 +276,35 @@ function explain(
   { exitCode, lastWords, name: program }: Program,
   { engine, name, image, cwd }: Omit<Entered, 'program'> & { cwd: string },
 ): unknown {
-  const isStart = error instanceof SandboxError && error.code === 'CONNECTION_FAILED'
-  if (!isStart) return error
-  const because = (code: SandboxErrorCode, message: string) =>
-    new SandboxError(code, message, { cause: error })
-  switch (exitCode) {
+  if (!isCode(error, 'CONNECTION_FAILED')) return error
+  const last = lastLine(lastWords)
+  if (exitCode === REFUSED) return refusalOf(last) ?? error
+  const lost = `the container ${name} has lost the files of nacre: replace it with fresh, or remove it with nacre down`
+  const causes: Record<number, [code: SandboxErrorCode, message: string]> = {
     // What engines say when they cannot run the program: then it was deleted on this machine.
-    case 126:
-    case 127:
-      return because(
-        'CONTAINER_FAILED',
-        `the container ${name} has lost the files of nacre: replace it with fresh, or remove it with nacre down`,
-      )
-    case NO_BASH:
-      return because(
-        'IMAGE_WITHOUT_BASH',
-        `the image ${image} has no bash: install bash in it, or choose an image that has it`,
-      )
-    case MOUNT_MISSING:
-      return because(
-        'MOUNT_MISSING',
-        `the container has other files in ${lastLine(lastWords) || cwd} than this machine: ${shareRemedy(engine)}`,
-      )
-    case REFUSED:
-      return refusalOf(lastLine(lastWords)) ?? error
-    case NO_ADDON:
-      return because(
-        'RUNTIME_UNSUPPORTED',
-        `the image ${image} has the C library ${lastLine(lastWords)}, for which nacre's native part is not installed: ` +
-          `install @nacre/linux-${engine.arch}-${lastLine(lastWords)} (npm install --force), or choose another image`,
-      )
-    case NO_RUNTIME:
-      return because(
-        'RUNTIME_UNSUPPORTED',
-        `Bun does not run in the image ${image}: choose one with Node.js, like node:22`,
-      )
-    default:
-      return because(
-        'CONTAINER_FAILED',
-        `the server in the container does not start: ${program}: ${error.message}`,
-      )
+    126: ['CONTAINER_FAILED', lost],
+    127: ['CONTAINER_FAILED', lost],
+    [NO_BASH]: [
+      'IMAGE_WITHOUT_BASH',
+      `the image ${image} has no bash: install bash in it, or choose an image that has it`,
+    ],
+    [MOUNT_MISSING]: [
+      'MOUNT_MISSING',
+      `the container has other files in ${last || cwd} than this machine: ${shareRemedy(engine)}`,
+    ],
+    [NO_ADDON]: [
+      'RUNTIME_UNSUPPORTED',
+      `the image ${image} has the C library ${last}, for which nacre's native part is not installed: ` +
+        `install @nacre/linux-${engine.arch}-${last} (npm install --force), or choose another image`,
+    ],
+    [NO_RUNTIME]: [
+      'RUNTIME_UNSUPPORTED',
+      `Bun does not run in the image ${image}: choose one with Node.js, like node:22`,
+    ],
   }
+  const other = `the server in the container does not start: ${program}: ${error.message}`
+  const [code, message] = causes[exitCode ?? 0] ?? (['CONTAINER_FAILED', other] as const)
+  return new SandboxError(code, message, { cause: error })
 }
 
 /**

@@ -1,6 +1,6 @@
 /** What a container has of this machine besides its project, checked. */
 import { path } from '../base/builtin.js'
-import { OptionError, SandboxError } from '../base/errors.js'
+import { invalidOption, SandboxError } from '../base/errors.js'
 import type { EngineMount } from '../calls/engine.js'
 import { INSIDE } from './enter.js'
 import { isBelow, isWithin, type Project, realPath, refuseWide } from './project.js'
@@ -31,7 +31,7 @@ export function readPlaces(cwd: string, project: Project, mounts: EngineMount[] 
       const rights = ['to read only', 'to write']
       const [here, there] = readOnly ? rights : rights.reverse()
       const message = `${name} is ${source}, ${here}, which ${same.name} gives the container ${there}: leave one of them out`
-      throw new OptionError('INVALID_OPTION', message)
+      throw invalidOption(message)
     }
     const isPart = !readOnly && project.some((directory) => isBelow(source, directory))
     if (same === undefined && !isPart) places.push({ name, source, readOnly })
@@ -43,7 +43,7 @@ function refuseOwn(source: string, name: string): void {
   const own = OWN.find((file) => isBelow(file, source) || isBelow(source, file))
   if (own === undefined) return
   const message = `${name} is ${source}, and a container has its own ${own}: give another directory`
-  throw new OptionError('INVALID_OPTION', message)
+  throw invalidOption(message)
 }
 
 /** Throws PROJECT_TOO_WIDE if commands could change the files of nacre, which root of the container runs. */

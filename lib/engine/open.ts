@@ -2,7 +2,7 @@
 import { clientOf } from '../backends/http/client.js'
 import { Sandbox } from '../backends/native/sandbox.js'
 import { refuseAborted } from '../base/abort.js'
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { type EngineOptions, type EngineSandbox, openSandboxOptions } from '../calls/engine.js'
 import type { Capabilities, ForwardOptions } from '../calls/index.js'
 import { forwardOptions } from '../calls/ports.js'
@@ -30,8 +30,7 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
   const { env, isolation } = options
   if (isHere) return new OwnSandbox({ cwd: values.cwd, env, isolation })
   const network = values.isolation?.network
-  if (typeof network === 'object' && network.secrets !== undefined)
-    throw new OptionError('INVALID_OPTION', NO_SECRETS)
+  if (typeof network === 'object' && network.secrets !== undefined) throw invalidOption(NO_SECRETS)
   const { program, engine, name, image } = await enterContainer(values, isolation)
   const link = new Link(program)
   const backend = new ProgramBackend(program, link, { requestTimeout: REQUEST_MS, logger: undefined })

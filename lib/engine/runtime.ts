@@ -9,7 +9,7 @@ import { PLATFORMS, VERSION } from '../addon/platforms.js'
 import { findPackage, programDirectories } from '../addon/search.js'
 import { refuseAborted } from '../base/abort.js'
 import { crypto, fs, os, path } from '../base/builtin.js'
-import { makeDirectoriesSync } from '../base/directories.js'
+import { makeDirectories } from '../base/directories.js'
 import { SandboxError } from '../base/errors.js'
 import { call, reasonOf } from './call.js'
 import type { SearchPath } from './search-path.js'
@@ -136,14 +136,14 @@ function isOwn(directory: string): boolean {
 
 /** Copies into a directory that gets its name when it is complete. Another program may be faster. */
 function copy(sources: Sources, cache: string, directory: string): void {
-  makeDirectoriesSync(cache, 0o755)
+  makeDirectories(cache, 0o755)
   const temporary = mkdtempSync(path.join(cache, 'new-'))
   try {
     // Commands run as another user in the container.
     chmodSync(temporary, 0o755)
     for (const [name, file] of Object.entries(sources)) {
       const target = path.join(temporary, name)
-      makeDirectoriesSync(path.dirname(target), 0o755)
+      makeDirectories(path.dirname(target), 0o755)
       copyFileSync(file, target)
       chmodSync(target, 0o755)
     }

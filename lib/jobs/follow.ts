@@ -3,6 +3,7 @@
  */
 
 import { onAbort, refuseAborted } from '../base/abort.js'
+import { Steps } from '../base/steps.js'
 import type { Encoding, JobRead } from '../calls/index.js'
 import type { Reading } from './read.js'
 
@@ -13,68 +14,48 @@ export interface Source {
   news: (seen: number, stop: AbortSignal) => Promise<void>
 }
 
-/**
- * Yields the pieces. Leaving the loop ends any pending wait and leaves the job unaffected. An abort rejects the next call
- * of `next`.
- */
-export function follow(
-  source: Source,
-  cursor: number,
-  signal: AbortSignal | undefined,
-): AsyncIterableIterator<JobRead<Encoding>, undefined> {
-  const stop = new AbortController()
-  /** Set by the first `next`: a stream that is never read must not leave a listener. */
-  let ignore: (() => void) | undefined
-  const pieces = read(source, cursor, signal, stop.signal)
-  const leave = () => {
-    ignore?.()
-    stop.abort()
+/** Leaving the loop ends any pending wait and leaves the job unaffected. An abort rejects the next call of `next`. */
+export class Following extends Steps<JobRead<Encoding>> {
+  readonly #source: Source
+  readonly #signal: AbortSignal | undefined
+  readonly #stop = new AbortController()
+  #cursor: number
+  #isOver = false
+  /** Set by the first step: a stream that is never read must not leave a listener. */
+  #ignore: (() => void) | undefined
+
+  constructor(source: Source, cursor: number, signal: AbortSignal | undefined) {
+    super()
+    this.#source = source
+    this.#cursor = cursor
+    this.#signal = signal
   }
-  const settle = async (
-    result: Promise<IteratorResult<JobRead<Encoding>, undefined>>,
-  ): Promise<IteratorResult<JobRead<Encoding>, undefined>> => {
+
+  protected async step(): Promise<IteratorResult<JobRead<Encoding>, undefined>> {
+    this.#ignore ??= onAbort(this.#signal, () => this.#stop.abort())
     try {
-      const next = await result
-      if (next.done) leave()
-      return next
+      while (!this.#isOver) {
+        refuseAborted(this.#signal, 'following the job')
+        const { read: piece, seen } = await this.#source.read(this.#cursor)
+        if (this.#isOver) break
+        if (piece.bytesFetched > 0) {
+          this.#cursor = piece.cursor
+          return { done: false, value: piece }
+        }
+        if (!piece.status.alive) break
+        await this.#source.news(seen, this.#stop.signal)
+      }
     } catch (error) {
-      leave()
+      this.end()
       throw error
     }
+    this.end()
+    return { done: true, value: undefined }
   }
-  return {
-    [Symbol.asyncIterator]() {
-      return this
-    },
-    next() {
-      ignore ??= onAbort(signal, () => stop.abort())
-      return settle(pieces.next())
-    },
-    return() {
-      leave()
-      return settle(pieces.return(undefined))
-    },
-  }
-}
 
-async function* read(
-  source: Source,
-  cursor: number,
-  signal: AbortSignal | undefined,
-  stop: AbortSignal,
-): AsyncGenerator<JobRead<Encoding>, undefined> {
-  let place = cursor
-  for (;;) {
-    refuseAborted(signal, 'following the job')
-    if (stop.aborted) return undefined
-    const { read: piece, seen } = await source.read(place)
-    if (piece.bytesFetched > 0) {
-      place = piece.cursor
-      yield piece
-    } else if (piece.status.alive) {
-      await source.news(seen, stop)
-    } else {
-      return undefined
-    }
+  protected end(): void {
+    this.#isOver = true
+    this.#ignore?.()
+    this.#stop.abort()
   }
 }

@@ -4,7 +4,7 @@
 
 import type { Encoding, JobRead } from '../calls/index.js'
 import type { JobReadPlan } from '../requests/jobs.js'
-import { follow, type Source } from './follow.js'
+import { Following, type Source } from './follow.js'
 import { type Fetched, readJob } from './read.js'
 
 /** What a backend provides for that. */
@@ -36,7 +36,7 @@ export function followOutput(
     read: (from: number) => readJob(fetchOf(backend, jobId), from, bounded(plan, backend)),
     news: backend.watch(jobId),
   }
-  return follow(source, cursor, plan.signal)
+  return new Following(source, cursor, plan.signal)
 }
 
 function fetchOf({ fetch }: OutputBackend, jobId: string) {

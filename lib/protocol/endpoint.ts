@@ -115,3 +115,14 @@ export function planOf<Options extends CallTable>(
 export function takesSignal({ takes }: Pick<AnyCall, 'takes'>): boolean {
   return takes.signal !== undefined && takes.signal.json === undefined
 }
+
+/** A call with options, for the docs. */
+export interface Call {
+  /** As the docs show it. */
+  name: string
+  table: CallTable
+  /** Where the JSON body with these options goes. */
+  route?: string
+  /** It is never sent. */
+  local?: true
+}

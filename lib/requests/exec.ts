@@ -3,7 +3,7 @@
  */
 
 import { type CallSite, callSite } from '../base/call-site.js'
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import type { Encoding } from '../calls/index.js'
@@ -22,12 +22,6 @@ export type ExecCallbacks = Pick<
   'onStart' | 'onOutput' | 'onStdout' | 'onStderr' | 'onLine' | 'onComplete' | 'onError'
 >
 
-/** Picks the callbacks from checked options. */
-function callbacksOf(values: Values): ExecCallbacks {
-  const { onStart, onOutput, onStdout, onStderr, onLine, onComplete, onError } = values
-  return { onStart, onOutput, onStdout, onStderr, onLine, onComplete, onError }
-}
-
 /** Whether any of them is called while the command runs. */
 export function areLive({ onStart, onOutput, onStdout, onStderr, onLine }: ExecCallbacks): boolean {
   return (onStart ?? onOutput ?? onStdout ?? onStderr ?? onLine) !== undefined
@@ -40,10 +34,7 @@ export type LineForm = 'bare' | 'whole'
 function lineForm({ lines = false, encoding, stripFinalNewline }: Values): LineForm | undefined {
   if (!lines) return undefined
   if (encoding === 'buffer')
-    throw new OptionError(
-      'INVALID_OPTION',
-      "lines must not be true with encoding 'buffer': only text has lines",
-    )
+    throw invalidOption("lines must not be true with encoding 'buffer': only text has lines")
   return stripFinalNewline === false ? 'whole' : 'bare'
 }
 
@@ -98,24 +89,19 @@ export function readExec(
   delete values.sessionId
   if (values.pty !== undefined) values.input ??= owner === 'execStream' ? 'pipe' : new Uint8Array()
   if (values.input === 'pipe' && owner === 'exec') {
-    throw new OptionError(
-      'INVALID_OPTION',
+    throw invalidOption(
       "input must not be 'pipe' for exec, which has nothing to write with: use execStream and its write, or pass bytes to send the text",
     )
   }
   if (owner === 'exec' && values.logLimit !== undefined) {
-    throw new OptionError(
-      'INVALID_OPTION',
-      'logLimit needs execStream: the result of exec has all of its output',
-    )
+    throw invalidOption('logLimit needs execStream: the result of exec has all of its output')
   }
   if (
     values.detachAfter !== undefined &&
     typeof values.input === 'object' &&
     !(values.input instanceof Uint8Array)
   ) {
-    throw new OptionError(
-      'INVALID_OPTION',
+    throw invalidOption(
       "input must not be an iterable with detachAfter, since its call ends before the command: use execStream with input: 'pipe', and detach()",
     )
   }
@@ -125,7 +111,7 @@ export function readExec(
     shown: showCommand(checked),
     sessionId: session ?? sessionId,
     encoding: values.encoding ?? sessionExecOptions.encoding.default,
-    callbacks: callbacksOf(values),
+    callbacks: values,
     verbose: values.verbose ?? isVerboseByDefault,
     wholeResult: owner !== 'execStream',
     bounds: undefined,

@@ -3,7 +3,7 @@
  * signal is already aborted throws an AbortError.
  */
 import { refuseAborted } from '../base/abort.js'
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import {
   fileListOptions,
   fileReadOptions,
@@ -37,7 +37,7 @@ export interface FileStreamPlan {
 export function planFileStream(options: unknown): FileStreamPlan {
   const { start, end, signal } = readWithDefaults(fileStreamOptions, options, 'files.readStream')
   if (end !== undefined && end < start)
-    throw new OptionError('INVALID_OPTION', `end (${end}) must not be before start (${start})`)
+    throw invalidOption(`end (${end}) must not be before start (${start})`)
   return { start, end: end === undefined ? Number.POSITIVE_INFINITY : end + 1, signal }
 }
 
@@ -84,8 +84,7 @@ export function planFileStat(path: unknown, options: unknown): { path: CheckedPa
 export function planFileList(path: unknown, options: unknown): { path: CheckedPath; depth: number } {
   const { recursive, maxDepth } = readWithDefaults(fileListOptions, options, 'files.list')
   const depth = maxDepth ?? (recursive ? 0xffff_ffff : 1)
-  if (depth > 1 && !recursive)
-    throw new OptionError('INVALID_OPTION', 'maxDepth above 1 needs recursive: true')
+  if (depth > 1 && !recursive) throw invalidOption('maxDepth above 1 needs recursive: true')
   return { path: checkPath(path, 'path'), depth }
 }
 

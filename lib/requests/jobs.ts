@@ -2,15 +2,9 @@
  * Checks the options of durable jobs, which are the same for every backend.
  */
 
-import { OptionError } from '../base/errors.js'
+import { invalidOption, OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import {
-  jobCancelOptions,
-  jobFollowOptions,
-  jobListOptions,
-  jobPruneOptions,
-  jobStartOptions,
-} from '../calls/jobs.js'
+import { jobCancelOptions, jobFollowOptions, jobStartOptions } from '../calls/jobs.js'
 import { type CheckedCommand, showCommand } from '../schema/command.js'
 import type { CompleteValues, OptionValues } from '../schema/kind.js'
 import { readId } from '../schema/names.js'
@@ -63,16 +57,6 @@ export function planJobCancel(options: unknown): { forceKillAfterDelay: number |
   return { forceKillAfterDelay: values.forceKillAfterDelay ?? values.graceMs }
 }
 
-/** Checks the filter of `jobs.list`. Throws OptionError. */
-export function planJobList(filter: unknown): OptionValues<typeof jobListOptions> {
-  return readOptions(jobListOptions, filter, 'jobs.list')
-}
-
-/** Checks the options of `jobs.prune`, and returns the milliseconds since a job's end. Throws OptionError. */
-export function planJobPrune(options: unknown): number {
-  return readWithDefaults(jobPruneOptions, options, 'jobs.prune').olderThan
-}
-
 /** The offset in bytes to read from. */
 export function readCursor(cursor: unknown): number {
   return cursor === undefined ? 0 : readArgument(bytes.read, cursor, 'cursor')
@@ -88,7 +72,7 @@ export function jobReference(job: unknown): string {
 /** Refuses an option that is given under both of its names. */
 function refuseBoth<T extends object>(values: T, name: keyof T & string, other: keyof T & string): void {
   if (values[name] === undefined || values[other] === undefined) return
-  throw new OptionError('INVALID_OPTION', `${name} and ${other} exclude each other`)
+  throw invalidOption(`${name} and ${other} exclude each other`)
 }
 
 function asObject(value: unknown, name: string): object {

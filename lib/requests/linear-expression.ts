@@ -5,7 +5,7 @@
  * never runs an expression on a log. The matcher has the syntax of the Rust crate regex-lite. Its meaning differs in
  * details, so each character and each class is written as numbers, and case is folded here.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption, type OptionError } from '../base/errors.js'
 
 /** An expression for the matcher. */
 export interface LinearExpression {
@@ -253,8 +253,7 @@ class Translation {
   }
 
   #refusal(what: string): OptionError {
-    return new OptionError(
-      'INVALID_OPTION',
+    return invalidOption(
       `${this.#name} must be a RegExp without ${what}: no search in output may take more than linear time`,
     )
   }

@@ -46,12 +46,11 @@ export function processRequest(
   session = sessionId,
 ): ProcessRequest {
   const values = ownOnly(rest)
-  const { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError } = values
   return {
     command,
     shown: showCommand(command),
     sessionId: session,
-    callbacks: { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError },
+    callbacks: values,
     verbose: values.verbose ?? isVerboseByDefault,
     site: callSite(processRequest),
     values,

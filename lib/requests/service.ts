@@ -1,7 +1,7 @@
 /**
  * Checks the options of startService: those of a process, plus its readiness and restarts.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
 import { portOptions } from '../calls/waits.js'
@@ -49,7 +49,7 @@ export function readService(command: unknown, options: unknown, session?: string
       ? readOptions(allOptions, options, 'startService')
       : readOptions(allSessionOptions, options, 'session.startService')
   const { healthCheck: check, restart, restartDelay, ...values } = given
-  if (check === undefined) throw new OptionError('INVALID_OPTION', `healthCheck must be given: ${KINDS}`)
+  if (check === undefined) throw invalidOption(`healthCheck must be given: ${KINDS}`)
   return {
     process: processRequest(checked, ownOnly(values), session),
     healthCheck: check,
@@ -65,9 +65,8 @@ export function healthCheck(value: unknown, name: string): HealthCheck {
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
   const unknown = Object.keys(given).find((option) => !CHECK_OPTIONS.includes(option))
   if (kinds.length !== 1 && unknown !== undefined)
-    throw new OptionError('INVALID_OPTION', `${name} has ${unknownOption(unknown, CHECK_OPTIONS)}`)
-  if (kinds.length !== 1)
-    throw new OptionError('INVALID_OPTION', `${name} must have exactly one of port, log and command`)
+    throw invalidOption(`${name} has ${unknownOption(unknown, CHECK_OPTIONS)}`)
+  if (kinds.length !== 1) throw invalidOption(`${name} must have exactly one of port, log and command`)
   if (kinds[0] === 'port') return portCheck(given, name)
   return kinds[0] === 'log' ? logCheck(given, name) : commandCheck(given, name)
 }

@@ -1,7 +1,7 @@
 /**
  * Checks the options of every wait for a process: how long, for what, how often to check.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { regExpOf } from '../base/realm.js'
 import type { WaitLimits } from '../base/waiting.js'
 import type { LogMatch } from '../calls/index.js'
@@ -71,17 +71,14 @@ export function linePattern(value: unknown, name: string): LinePattern {
   if (typeof value !== 'string' || value === '')
     throw refusal(name, 'must be a RegExp or a non-empty string', value)
   if (value.includes('\n'))
-    throw new OptionError('INVALID_OPTION', `${name} must not contain a newline: lines are tested one by one`)
+    throw invalidOption(`${name} must not contain a newline: lines are tested one by one`)
   return { source: value, wanted: { isText: true, pattern: value }, names: [], shown: quote(value) }
 }
 
 /** The flags that make a match depend on the previous match have no effect. */
 function regularExpression(source: RegExp, name: string): LinePattern {
   if (source.source.length > MOST_PATTERN_CHARACTERS)
-    throw new OptionError(
-      'INVALID_OPTION',
-      `${name} must be a RegExp of at most ${MOST_PATTERN_CHARACTERS} characters`,
-    )
+    throw invalidOption(`${name} must be a RegExp of at most ${MOST_PATTERN_CHARACTERS} characters`)
   const { text, names } = linearExpression(source, name)
   return { source, wanted: { isText: false, pattern: text }, names, shown: String(source).slice(0, 80) }
 }
@@ -147,7 +144,7 @@ export function portProbe(
   const { path, status, interval = portOptions.interval.default } = values
   const asked = path !== undefined || status !== undefined
   if (values.mode === 'tcp' && asked)
-    throw new OptionError('INVALID_OPTION', "path and status need mode 'http'; mode 'tcp' requests no page")
+    throw invalidOption("path and status need mode 'http'; mode 'tcp' requests no page")
   const { mode = asked ? 'http' : 'tcp' } = values
   const http =
     mode === 'http' ? { path: path ?? portOptions.path.default, status: status ?? DEFAULT_STATUS } : undefined

@@ -1,5 +1,5 @@
 /** Checks the arguments of workspace and checkpoint calls. */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { forkOptions } from '../calls/checkpoint.js'
 import { workspaceDiffOptions } from '../calls/workspace.js'
 import type { CompleteValues, OptionValues } from '../schema/kind.js'
@@ -32,10 +32,7 @@ export function checkpointReference(point: unknown): string {
     (value, name) => {
       const found = typeof value === 'object' && value !== null ? (value as { id?: unknown }).id : value
       if (typeof found === 'string') return String(checkpointNumber(found))
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} must be a checkpoint or its id; got ${describe(value)}`,
-      )
+      throw invalidOption(`${name} must be a checkpoint or its id; got ${describe(value)}`)
     },
     point,
     'checkpoint',

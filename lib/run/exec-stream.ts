@@ -3,25 +3,8 @@
  */
 
 import { calledBy } from '../base/call-site.js'
-import { engineError, isCode, notDetached, OptionError } from '../base/errors.js'
-import type {
-  Encoding,
-  ExecEvent,
-  KillReason,
-  LogLines,
-  LogLinesOptions,
-  LogOptions,
-  Process,
-  ProcessExit,
-  ProcessLogs,
-  ProcessWaiting,
-  ExecStream as PublicExecStream,
-  Signal,
-  SourceOptions,
-  WaitEnd,
-  WaitForOptions,
-  WaitOptions,
-} from '../calls/index.js'
+import { engineError, invalidOption, isCode, notDetached, OptionError } from '../base/errors.js'
+import type * as api from '../calls/index.js'
 import { terminal } from '../calls/process.js'
 import { planOf } from '../protocol/endpoint.js'
 import { processCalls } from '../protocol/simple-calls.js'
@@ -49,7 +32,7 @@ export interface StreamSource {
   settle(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
 }
 
-export class ExecStream implements PublicExecStream<Encoding> {
+export class ExecStream implements api.ExecStream<api.Encoding> {
   readonly result: Promise<Result>
   readonly #request: StreamPlan
   readonly #feed: Feed
@@ -58,7 +41,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   readonly #hasTerminal: boolean
   #run: StreamRun | undefined
   /** Resolves with the process that the command has become. */
-  #detaching: Promise<Process> | undefined
+  #detaching: Promise<api.Process> | undefined
   #isDetached = false
   readonly #hasLog: boolean
   /** How the output is being read, for messages. */
@@ -85,7 +68,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     this.result = AwaitedPromise.of(this.#outcome, () => this.#feed.awaitResult())
   }
 
-  async kill(signal?: Signal, options?: KillReason): Promise<boolean> {
+  async kill(signal?: api.Signal, options?: api.KillReason): Promise<boolean> {
     if (await this.#run?.kill(readCommandKill(signal, options, 'kill'))) return true
     // A command that took longer than `detachAfter` is a process, which goes on.
     const { process } = (await this.#outcome.catch(resultOf)) ?? {}
@@ -104,33 +87,34 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   async resize(cols: number, rows: number): Promise<boolean> {
     const size = readArgument(terminal.read, { cols, rows }, 'size')
-    if (!this.#hasTerminal)
-      throw new OptionError('INVALID_OPTION', 'resize needs a command that was started with pty')
+    if (!this.#hasTerminal) throw invalidOption('resize needs a command that was started with pty')
     return (await this.#run?.resize(size)) ?? false
   }
 
-  async detach(): Promise<Process> {
+  async detach(): Promise<api.Process> {
     this.#detaching ??= this.#detach()
     return this.#detaching
   }
 
-  async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
-    const { encoding } = planOf(processCalls.logs, options)
+  async getLogs<E extends api.Encoding = 'utf8'>(options?: api.LogOptions<E>): Promise<api.ProcessLogs<E>> {
+    const plan = planOf(processCalls.logs, options)
     this.#requireLog('getLogs')
-    return (await this.#view.logs(encoding)) as ProcessLogs<E>
+    return (await this.#view.logs(plan)) as api.ProcessLogs<E>
   }
 
-  async getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>> {
+  async getLogLines<E extends api.Encoding = 'utf8'>(
+    options?: api.LogLinesOptions<E>,
+  ): Promise<api.LogLines<E>> {
     const plan = planOf(processCalls.logLines, options)
     this.#requireLog('getLogLines')
-    return (await calledBy(this.getLogLines, this.#view.logLines(plan))) as LogLines<E>
+    return (await calledBy(this.getLogLines, this.#view.logLines(plan))) as api.LogLines<E>
   }
 
-  async waiting(): Promise<ProcessWaiting | null> {
+  async waiting(): Promise<api.ProcessWaiting | null> {
     return this.#view.waiting()
   }
 
-  async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
+  async waitForInput(options?: api.WaitOptions): Promise<api.ProcessWaiting> {
     const limits = planOf(processCalls.waitForInput, options)
     const { by, input } = await calledBy(this.waitForInput, this.#waitFor(planInput(limits)))
     if (input !== undefined) return input
@@ -142,23 +126,23 @@ export class ExecStream implements PublicExecStream<Encoding> {
         )
   }
 
-  async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
+  async waitFor(options?: api.WaitForOptions): Promise<api.WaitEnd> {
     const plan = planOf(processCalls.waitFor, options)
     if (plan.log !== undefined) this.#requireLog('waitFor with log')
     if (plan.idle !== undefined) this.#requireLog('waitFor with idle')
     return calledBy(this.waitFor, this.#waitFor(plan))
   }
 
-  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<Encoding>, undefined> {
+  [Symbol.asyncIterator](): AsyncIterableIterator<api.ExecEvent<api.Encoding>, undefined> {
     return this.#read('iterated', new EventTranslator(this.#request))
   }
 
-  lines(options?: SourceOptions): AsyncIterableIterator<string, undefined> {
+  lines(options?: api.SourceOptions): AsyncIterableIterator<string, undefined> {
     const streams = planSource(options, 'lines')
     return this.#read('read by lines()', new LineTranslator(streams))
   }
 
-  toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array> {
+  toReadableStream(options?: api.SourceOptions): ReadableStream<Uint8Array> {
     const streams = planSource(options, 'toReadableStream')
     return readableStream(this.#read('read by toReadableStream()', new ByteTranslator(streams)))
   }
@@ -180,13 +164,12 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   /** The run, whose input is open. */
   #withPipe(method: string): StreamRun {
-    if (!this.#hasPipe)
-      throw new OptionError('INVALID_OPTION', `${method} needs a command that was started with input: 'pipe'`)
+    if (!this.#hasPipe) throw invalidOption(`${method} needs a command that was started with input: 'pipe'`)
     if (this.#run === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')
     return this.#run
   }
 
-  async #waitFor(plan: WaitForPlan): Promise<WaitEnd> {
+  async #waitFor(plan: WaitForPlan): Promise<api.WaitEnd> {
     try {
       return await this.#view.waitFor(plan)
     } catch (error) {
@@ -198,8 +181,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 
   #requireLog(call: string): void {
-    if (!this.#hasLog)
-      throw new OptionError('INVALID_OPTION', `${call} needs a stream that was started with logLimit`)
+    if (!this.#hasLog) throw invalidOption(`${call} needs a stream that was started with logLimit`)
   }
 
   get #view(): RunView {
@@ -207,7 +189,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     return this.#run.view
   }
 
-  async #detach(): Promise<Process> {
+  async #detach(): Promise<api.Process> {
     try {
       if (this.#run === undefined) throw notDetached('it has not begun')
       const process = await this.#run.detach()
@@ -231,7 +213,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
 }
 
 /** How a command has ended that is not a process. */
-export function exitOf(result: Result | undefined): ProcessExit {
+export function exitOf(result: Result | undefined): api.ProcessExit {
   const { exitCode = null, signal = null, timedOut, cancelled } = result ?? {}
   if (timedOut || cancelled) return { exitCode, signal, reason: timedOut ? 'timeout' : 'killed' }
   if (signal !== null) return { exitCode, signal, reason: 'signal' }

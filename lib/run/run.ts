@@ -1,20 +1,13 @@
 /**
  * One run of a command on any backend: what it reports, and how it is controlled.
  */
-import type {
-  Encoding,
-  ExecResult,
-  LogLines,
-  Process,
-  ProcessLogs,
-  ProcessWaiting,
-  WaitEnd,
-} from '../calls/index.js'
-import type { CommandKill, LogLinesPlan } from '../requests/logs.js'
-import type { WaitForPlan } from '../requests/waits.js'
+import type * as api from '../calls/index.js'
+import type { CallsOf } from '../protocol/endpoint.js'
+import type { processCalls } from '../protocol/simple-calls.js'
+import type { CommandKill } from '../requests/logs.js'
 
 /** The result of a run. */
-export type Result = ExecResult<Encoding>
+export type Result = api.ExecResult<api.Encoding>
 
 /** Receives what a run reports. An exception kills the command. */
 export interface RunObserver {
@@ -28,14 +21,11 @@ export interface RunObserver {
   end(): void
 }
 
-/** What is known of a run besides its events, as of a process. */
-export interface RunView {
-  /** Only with `logLimit`. */
-  logs(encoding: Encoding): Promise<ProcessLogs<Encoding>>
-  logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>>
-  waiting(): Promise<ProcessWaiting | null>
-  waitFor(plan: WaitForPlan): Promise<WaitEnd>
-}
+/** What is known of a run besides its events, as of a process. Its log is only there with `logLimit`. */
+export type RunView = Pick<
+  CallsOf<typeof processCalls, 'processId'>,
+  'logs' | 'logLines' | 'waiting' | 'waitFor'
+>
 
 /** A run whose output is read while the command runs. */
 export interface StreamRun {
@@ -53,5 +43,5 @@ export interface StreamRun {
   resize(size: { cols: number; rows: number }): Promise<boolean>
   readonly view: RunView
   /** Makes the running command a process. From then on, its AbortSignal has no effect. */
-  detach(): Promise<Process>
+  detach(): Promise<api.Process>
 }

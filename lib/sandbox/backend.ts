@@ -5,23 +5,7 @@
  */
 
 import type { WaitLimits } from '../base/waiting.js'
-import type {
-  Encoding,
-  FileEvent,
-  FileInfo,
-  JobHandle,
-  JobRead,
-  LogEvent,
-  Logger,
-  Output,
-  ProcessExit,
-  ProcessInfo,
-  Rollback,
-  SandboxEvent,
-  ServiceFailure,
-  ServiceHealth,
-  Undo,
-} from '../calls/index.js'
+import type * as api from '../calls/index.js'
 import type { sessionOptions } from '../calls/session.js'
 import type { CallsOf } from '../protocol/endpoint.js'
 import type { FoundLine } from '../protocol/endpoints.js'
@@ -48,7 +32,7 @@ import type { OptionValues } from '../schema/kind.js'
 import type { CheckedPath } from '../schema/paths.js'
 
 /** Events, beginning after a cursor. */
-export interface EventFeed extends AsyncIterableIterator<SandboxEvent, undefined> {
+export interface EventFeed extends AsyncIterableIterator<api.SandboxEvent, undefined> {
   /** The cursor, if it is known at once. */
   readonly since?: number
   /** Resolves with the cursor when it is known, at the latest after a step has begun. */
@@ -56,7 +40,7 @@ export interface EventFeed extends AsyncIterableIterator<SandboxEvent, undefined
 }
 
 export interface Backend extends CallsOf<typeof backendCalls> {
-  readonly logger: Logger | undefined
+  readonly logger: api.Logger | undefined
   readonly jobs: JobsBackend
   readonly workspace: WorkspaceBackend
   readonly checkpoints: CheckpointsBackend
@@ -96,7 +80,7 @@ export interface HoldBackend {
 /** One background process. */
 export interface ProcessBackend extends CallsOf<typeof processCalls, 'processId'> {
   /** The last known state. */
-  readonly info: ProcessInfo
+  readonly info: api.ProcessInfo
   /** The process itself if it is known to be a service. */
   readonly service: ServiceBackend | undefined
   /** Whether it takes input from `write`, and whether it has a terminal. True if only the server knows. */
@@ -105,10 +89,10 @@ export interface ProcessBackend extends CallsOf<typeof processCalls, 'processId'
   /** Brings `info` up to date. */
   refresh(): Promise<void>
   kill(request: KillRequest): Promise<boolean>
-  wait(limits: WaitLimits): Promise<ProcessExit>
-  output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined>
+  wait(limits: WaitLimits): Promise<api.ProcessExit>
+  output(plan: LogStreamPlan): AsyncIterableIterator<api.LogEvent<api.Encoding>, undefined>
   /** Its events as text, for callbacks. Reading them does not keep the event loop alive. */
-  watch(wantsOutput: boolean): AsyncIterable<LogEvent>
+  watch(wantsOutput: boolean): AsyncIterable<api.LogEvent>
   waitForLog(plan: LogPlan): Promise<FoundLine>
   waitForPort(plan: PortPlan): Promise<void>
   hold(owner: string): Promise<HoldBackend>
@@ -124,25 +108,25 @@ export interface ProcessBackend extends CallsOf<typeof processCalls, 'processId'
 /** A process with a health check, restarted after a failure. */
 export interface ServiceBackend extends ProcessBackend {
   readonly restarts: number
-  readonly lastFailure: ServiceFailure | null
-  health(): Promise<ServiceHealth>
+  readonly lastFailure: api.ServiceFailure | null
+  health(): Promise<api.ServiceHealth>
   /** The process after the process with this pid; null if none will follow by itself, or `stop` is aborted. */
-  successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null>
+  successor(pid: number, stop: AbortSignal): Promise<api.ProcessInfo | null>
   restart(): Promise<void>
 }
 
 /** The files of one session. */
 export interface FilesBackend extends CallsOf<typeof fileCalls, 'sessionId'> {
-  read(plan: FileReadPlan): Promise<Output<Encoding>>
+  read(plan: FileReadPlan): Promise<api.Output<api.Encoding>>
   /** Returns a source that opens the file at its first read. */
   open(path: CheckedPath, plan: FileStreamPlan): FileSource
-  write(plan: FileWritePlan): Promise<FileInfo>
+  write(plan: FileWritePlan): Promise<api.FileInfo>
   /** Sorted by path. */
-  list(path: CheckedPath, depth: number): Promise<FileInfo[]>
+  list(path: CheckedPath, depth: number): Promise<api.FileInfo[]>
   /** `follow`: describes what a symlink leads to, which is the default. */
-  stat(path: CheckedPath, follow?: boolean): Promise<FileInfo | null>
+  stat(path: CheckedPath, follow?: boolean): Promise<api.FileInfo | null>
   /** Starts watching immediately; a failure rejects the first step. */
-  watch(path: CheckedPath, plan: FileWatchPlan): AsyncIterableIterator<FileEvent, undefined>
+  watch(path: CheckedPath, plan: FileWatchPlan): AsyncIterableIterator<api.FileEvent, undefined>
 }
 
 /** A file that is read in pieces. */
@@ -160,14 +144,14 @@ export interface FileSource {
 
 /** Durable jobs. */
 export interface JobsBackend extends CallsOf<typeof jobCalls> {
-  start(plan: JobStartPlan): Promise<JobHandle>
+  start(plan: JobStartPlan): Promise<api.JobHandle>
   follow(
     jobId: string,
     cursor: number,
     plan: JobFollowPlan,
-  ): AsyncIterableIterator<JobRead<Encoding>, undefined>
+  ): AsyncIterableIterator<api.JobRead<api.Encoding>, undefined>
   cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void>
-  attach(jobId: string): Promise<JobHandle | null>
+  attach(jobId: string): Promise<api.JobHandle | null>
 }
 
 /** The copy-on-write workspace. */
@@ -177,6 +161,6 @@ export interface WorkspaceBackend extends CallsOf<typeof workspaceCalls> {
 
 /** The checkpoints of the workspace and the sessions. An id that none has is unknown, whatever its form. */
 export interface CheckpointsBackend extends CallsOf<typeof checkpointCalls> {
-  rollBack(plan: { checkpointId: string }): Promise<Rollback>
-  undo(): Promise<Undo>
+  rollBack(plan: { checkpointId: string }): Promise<api.Rollback>
+  undo(): Promise<api.Undo>
 }

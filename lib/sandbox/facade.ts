@@ -4,32 +4,8 @@
  */
 
 import { calledBy } from '../base/call-site.js'
-import { OptionError } from '../base/errors.js'
-import type {
-  Answer,
-  AnySandbox,
-  Capabilities,
-  Checkpoint,
-  CheckpointOptions,
-  Encoding,
-  EnvChanges,
-  EventOptions,
-  KillOptions,
-  LogEvent,
-  LogOptions,
-  LogStreamOptions,
-  OpenPort,
-  Process,
-  ProcessFilter,
-  ProcessLogs,
-  Question,
-  Rollback,
-  SandboxEvent,
-  SandboxStats,
-  SessionOptions,
-  Signal,
-  Undo,
-} from '../calls/index.js'
+import { invalidOption } from '../base/errors.js'
+import type * as api from '../calls/index.js'
 import { answer as readAnswer } from '../calls/questions.js'
 import { setEnvVarsOptions } from '../calls/sandbox.js'
 import { sessionOptions } from '../calls/session.js'
@@ -63,10 +39,7 @@ export function backendOf(sandbox: unknown): Backend {
     (name) => (sandbox as SandboxFacade)[name] !== SandboxFacade.prototype[name],
   )
   if (replaced === undefined) return backend
-  throw new OptionError(
-    'INVALID_OPTION',
-    `sandbox ${rule} with its own ${String(replaced)}(), not with another one`,
-  )
+  throw invalidOption(`sandbox ${rule} with its own ${String(replaced)}(), not with another one`)
 }
 
 /** The methods of a sandbox that call its backend. */
@@ -77,7 +50,7 @@ function methods(): (keyof SandboxFacade)[] {
 
 export class SandboxFacade<S extends Session = Session>
   extends Runner
-  implements Omit<AnySandbox<S>, 'jobs'>
+  implements Omit<api.AnySandbox<S>, 'jobs'>
 {
   readonly files: Files
   readonly workspace: Workspace
@@ -94,37 +67,37 @@ export class SandboxFacade<S extends Session = Session>
     this.workspace = new Workspace(backend.workspace)
   }
 
-  async capabilities(): Promise<Capabilities> {
+  async capabilities(): Promise<api.Capabilities> {
     return this.#backend.capabilities()
   }
 
-  async stats(): Promise<SandboxStats> {
+  async stats(): Promise<api.SandboxStats> {
     return calledBy(this.stats, this.#backend.stats())
   }
 
-  async ports(): Promise<OpenPort[]> {
+  async ports(): Promise<api.OpenPort[]> {
     return calledBy(this.ports, this.#backend.ports())
   }
 
-  async questions(): Promise<Question[]> {
+  async questions(): Promise<api.Question[]> {
     return calledBy(this.questions, this.#backend.questions())
   }
 
-  async answer(id: string, given: Answer): Promise<boolean> {
+  async answer(id: string, given: api.Answer): Promise<boolean> {
     const [questionId, answer] = [readId(id), readAnswer.read(given, 'answer')]
     return calledBy(this.answer, this.#backend.answer({ questionId, answer }))
   }
 
-  async listProcesses(filter?: ProcessFilter): Promise<Process[]> {
+  async listProcesses(filter?: api.ProcessFilter): Promise<api.Process[]> {
     return (await this.#backend.listProcesses(planFilter(filter))).map(processOf)
   }
 
-  async getProcess(id: string): Promise<Process | null> {
+  async getProcess(id: string): Promise<api.Process | null> {
     const found = await this.#backend.findProcess(readId(id))
     return found && processOf(found)
   }
 
-  async killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean> {
+  async killProcess(id: string, signal?: api.Signal, options?: api.KillOptions): Promise<boolean> {
     const processId = readId(id)
     const request = readKill(signal, options, 'killProcess')
     return this.#backend.process(processId).kill(request)
@@ -138,30 +111,30 @@ export class SandboxFacade<S extends Session = Session>
     return this.#backend.cleanUpProcesses()
   }
 
-  async getProcessLogs<E extends Encoding = 'utf8'>(
+  async getProcessLogs<E extends api.Encoding = 'utf8'>(
     id: string,
-    options?: LogOptions<E>,
-  ): Promise<ProcessLogs<E>> {
+    options?: api.LogOptions<E>,
+  ): Promise<api.ProcessLogs<E>> {
     const processId = readId(id)
     const plan = planOf({ ...processCalls.logs, name: 'getProcessLogs' }, options)
-    return (await this.#backend.process(processId).logs(plan)) as ProcessLogs<E>
+    return (await this.#backend.process(processId).logs(plan)) as api.ProcessLogs<E>
   }
 
-  streamProcessLogs<E extends Encoding = 'utf8'>(
+  streamProcessLogs<E extends api.Encoding = 'utf8'>(
     id: string,
-    options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined> {
+    options?: api.LogStreamOptions<E>,
+  ): AsyncIterableIterator<api.LogEvent<E>, undefined> {
     const processId = readId(id)
     const stream = this.#backend.process(processId).output(planLogStream(options, 'streamProcessLogs'))
-    return stream as AsyncIterableIterator<LogEvent<E>, undefined>
+    return stream as AsyncIterableIterator<api.LogEvent<E>, undefined>
   }
 
-  async setEnvVars(vars: EnvChanges, options?: { sessionId?: string }): Promise<void> {
+  async setEnvVars(vars: api.EnvChanges, options?: { sessionId?: string }): Promise<void> {
     const { sessionId = DEFAULT_SESSION } = readOptions(setEnvVarsOptions, options, 'setEnvVars')
     await calledBy(this.setEnvVars, setEnv(this.#backend, sessionId, vars))
   }
 
-  async createSession(options?: SessionOptions): Promise<S> {
+  async createSession(options?: api.SessionOptions): Promise<S> {
     return this.#session(
       await this.#backend.createSession(readOptions(sessionOptions, options, 'createSession')),
     )
@@ -180,29 +153,29 @@ export class SandboxFacade<S extends Session = Session>
     await this.#backend.deleteSession(readId(id))
   }
 
-  events(options?: EventOptions): AsyncIterableIterator<SandboxEvent, undefined> {
+  events(options?: api.EventOptions): AsyncIterableIterator<api.SandboxEvent, undefined> {
     return this.#backend.events(planEvents(options))
   }
 
-  async checkpoint(options?: CheckpointOptions): Promise<Checkpoint> {
+  async checkpoint(options?: api.CheckpointOptions): Promise<api.Checkpoint> {
     return calledBy(this.checkpoint, this.#backend.checkpoints.make(planOf(checkpointCalls.make, options)))
   }
 
-  async checkpoints(): Promise<Checkpoint[]> {
+  async checkpoints(): Promise<api.Checkpoint[]> {
     return calledBy(this.checkpoints, this.#backend.checkpoints.list())
   }
 
-  async deleteCheckpoint(point: Checkpoint | string): Promise<void> {
+  async deleteCheckpoint(point: api.Checkpoint | string): Promise<void> {
     const checkpointId = checkpointReference(point)
     return calledBy(this.deleteCheckpoint, this.#backend.checkpoints.delete({ checkpointId }))
   }
 
-  async rollback(point: Checkpoint | string): Promise<Rollback> {
+  async rollback(point: api.Checkpoint | string): Promise<api.Rollback> {
     const checkpointId = checkpointReference(point)
     return calledBy(this.rollback, this.#backend.checkpoints.rollBack({ checkpointId }))
   }
 
-  async undo(): Promise<Undo> {
+  async undo(): Promise<api.Undo> {
     return calledBy(this.undo, this.#backend.checkpoints.undo())
   }
 

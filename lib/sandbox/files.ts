@@ -3,25 +3,7 @@ import { onAbort, refuseAborted } from '../base/abort.js'
 import { calledBy } from '../base/call-site.js'
 import { AbortError } from '../base/errors.js'
 import { fileWriteOptions } from '../calls/files.js'
-import type {
-  Encoding,
-  FileCopyOptions,
-  FileEvent,
-  FileInfo,
-  FileListOptions,
-  FilePath,
-  FileReadOptions,
-  FileRemoveOptions,
-  FileStatOptions,
-  FileStreamOptions,
-  FileToWrite,
-  FileTransfer,
-  FileTransferOptions,
-  FileWatchOptions,
-  FileWriteOptions,
-  Output,
-  Files as PublicFiles,
-} from '../calls/index.js'
+import type * as api from '../calls/index.js'
 import { planOf } from '../protocol/endpoint.js'
 import { fileCalls } from '../protocol/simple-calls.js'
 import {
@@ -38,38 +20,45 @@ import { checkPath } from '../schema/paths.js'
 import { readArgument } from '../schema/read.js'
 import type { FileSource, FilesBackend } from './backend.js'
 
-export class Files implements PublicFiles {
+export class Files implements api.Files {
   readonly #backend: FilesBackend
 
   constructor(backend: FilesBackend) {
     this.#backend = backend
   }
 
-  async read<E extends Encoding = 'utf8'>(path: FilePath, options?: FileReadOptions<E>): Promise<Output<E>> {
-    return (await calledBy(this.read, this.#backend.read(planFileRead(path, options)))) as Output<E>
+  async read<E extends api.Encoding = 'utf8'>(
+    path: api.FilePath,
+    options?: api.FileReadOptions<E>,
+  ): Promise<api.Output<E>> {
+    return (await calledBy(this.read, this.#backend.read(planFileRead(path, options)))) as api.Output<E>
   }
 
-  readStream(path: FilePath, options?: FileStreamOptions): ReadableStream<Uint8Array> {
+  readStream(path: api.FilePath, options?: api.FileStreamOptions): ReadableStream<Uint8Array> {
     const plan = planFileStream(options)
     return byteStream(() => this.#backend.open(checkPath(path, 'path'), plan), plan.signal)
   }
 
   async write(
-    path: FilePath,
+    path: api.FilePath,
     data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>,
-    options?: FileWriteOptions,
-  ): Promise<FileInfo> {
+    options?: api.FileWriteOptions,
+  ): Promise<api.FileInfo> {
     return calledBy(this.write, this.#backend.write(planFileWrite(path, data, options)))
   }
 
-  async writeMany(files: readonly FileToWrite[]): Promise<FileInfo[]> {
-    const written: FileInfo[] = []
+  async writeMany(files: readonly api.FileToWrite[]): Promise<api.FileInfo[]> {
+    const written: api.FileInfo[] = []
     const plans = planFileWrites(files)
     for (const plan of plans) written.push(await calledBy(this.writeMany, this.#backend.write(plan)))
     return written
   }
 
-  async copyIn(hostPath: string | URL, path: FilePath, options?: FileTransferOptions): Promise<FileTransfer> {
+  async copyIn(
+    hostPath: string | URL,
+    path: api.FilePath,
+    options?: api.FileTransferOptions,
+  ): Promise<api.FileTransfer> {
     const { hostPath: from, ...limits } = planFileTransfer(hostPath, options, 'files.copyIn')
     const { bytes } = checkPath(path, 'path')
     const { copyIn } = await hostCopy()
@@ -77,54 +66,57 @@ export class Files implements PublicFiles {
   }
 
   async copyOut(
-    path: FilePath,
+    path: api.FilePath,
     hostPath: string | URL,
-    options?: FileTransferOptions,
-  ): Promise<FileTransfer> {
+    options?: api.FileTransferOptions,
+  ): Promise<api.FileTransfer> {
     const { hostPath: to, ...limits } = planFileTransfer(hostPath, options, 'files.copyOut')
     const { bytes } = checkPath(path, 'path')
     const { copyOut } = await hostCopy()
     return calledBy(this.copyOut, copyOut(this, bytes, to, limits))
   }
 
-  async chmod(path: FilePath, mode: number): Promise<void> {
+  async chmod(path: api.FilePath, mode: number): Promise<void> {
     const bits = readArgument(fileWriteOptions.mode.read, mode, 'mode')
     await calledBy(this.chmod, this.#backend.chmod({ path: checkPath(path, 'path'), mode: bits }))
   }
 
-  async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
+  async list(path: api.FilePath = '.', options?: api.FileListOptions): Promise<api.FileInfo[]> {
     const plan = planFileList(path, options)
     return calledBy(this.list, this.#backend.list(plan.path, plan.depth))
   }
 
-  async stat(path: FilePath, options?: FileStatOptions): Promise<FileInfo | null> {
+  async stat(path: api.FilePath, options?: api.FileStatOptions): Promise<api.FileInfo | null> {
     const plan = planFileStat(path, options)
     return calledBy(this.stat, this.#backend.stat(plan.path, plan.follow))
   }
 
-  async exists(path: FilePath): Promise<boolean> {
+  async exists(path: api.FilePath): Promise<boolean> {
     return (await this.stat(path)) !== null
   }
 
-  async mkdir(path: FilePath): Promise<void> {
+  async mkdir(path: api.FilePath): Promise<void> {
     await calledBy(this.mkdir, this.#backend.mkdir({ path: checkPath(path, 'path') }))
   }
 
-  async rename(from: FilePath, to: FilePath): Promise<void> {
+  async rename(from: api.FilePath, to: api.FilePath): Promise<void> {
     await calledBy(this.rename, this.#backend.rename(endsOf(from, to)))
   }
 
-  async copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void> {
+  async copy(from: api.FilePath, to: api.FilePath, options?: api.FileCopyOptions): Promise<void> {
     const { recursive } = planOf(fileCalls.copy, options)
     await calledBy(this.copy, this.#backend.copy({ ...endsOf(from, to), recursive }))
   }
 
-  async remove(path: FilePath, options?: FileRemoveOptions): Promise<void> {
+  async remove(path: api.FilePath, options?: api.FileRemoveOptions): Promise<void> {
     const { recursive } = planOf(fileCalls.remove, options)
     await calledBy(this.remove, this.#backend.remove({ path: checkPath(path, 'path'), recursive }))
   }
 
-  watch(path: FilePath = '.', options?: FileWatchOptions): AsyncIterableIterator<FileEvent, undefined> {
+  watch(
+    path: api.FilePath = '.',
+    options?: api.FileWatchOptions,
+  ): AsyncIterableIterator<api.FileEvent, undefined> {
     const plan = planFileWatch(options)
     return this.#backend.watch(checkPath(path, 'path'), plan)
   }

@@ -123,33 +123,6 @@ class Forward implements Forwarding {
   }
 }
 
-/** The forwards of each session of a sandbox, and those of the sandbox itself. */
-export class SessionForwards {
-  readonly #connect: (sessionId: string | undefined, port: number) => Promise<Duplex>
-  readonly #all = new Map<string | undefined, Forwards>()
-
-  constructor(connect: (sessionId: string | undefined, port: number) => Promise<Duplex>) {
-    this.#connect = connect
-  }
-
-  /** `sessionId`: undefined for those of the sandbox. */
-  forward(sessionId: string | undefined, port: number, place: Place): Promise<Forwarding> {
-    const own = this.#all.get(sessionId) ?? new Forwards((inner) => this.#connect(sessionId, inner))
-    this.#all.set(sessionId, own)
-    return own.forward(port, place)
-  }
-
-  /** Closes those of a session that ends. */
-  end(sessionId: string | undefined): void {
-    this.#all.get(sessionId)?.close()
-    this.#all.delete(sessionId)
-  }
-
-  endAll(): void {
-    for (const id of this.#all.keys()) this.end(id)
-  }
-}
-
 function refusal(error: Error, port: number): Error {
   const { code } = error as NodeJS.ErrnoException
   const text = (why: string) =>

@@ -1,11 +1,11 @@
 /** The public object of a hold. */
 
 import { holdNote } from '../calls/hold.js'
-import type { AnySession, Process, Hold as PublicHold } from '../calls/index.js'
+import type * as api from '../calls/index.js'
 import { readArgument } from '../schema/read.js'
 import type { HoldBackend } from './backend.js'
 
-export class Hold<Held extends AnySession | Process> implements PublicHold<Held> {
+export class Hold<Held extends api.AnySession | api.Process> implements api.Hold<Held> {
   readonly owner: string
   readonly held: Held
   readonly #backend: HoldBackend

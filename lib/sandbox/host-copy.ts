@@ -9,7 +9,7 @@ import type { FileHandle } from 'node:fs/promises'
 import { refuseAborted } from '../base/abort.js'
 import { crypto, fs, path } from '../base/builtin.js'
 import { makeDirectories } from '../base/directories.js'
-import { OptionError, SandboxError } from '../base/errors.js'
+import { invalidOption, SandboxError } from '../base/errors.js'
 import type { FileInfo, FilePath, Files, FileTransfer } from '../calls/index.js'
 
 const PIECE_BYTES = 256 * 1024
@@ -57,7 +57,7 @@ export async function copyIn(
   if (!stats.isDirectory) {
     const isCopied = await copy.send(Buffer.from(from), target, 0)
     if (isCopied) return copy.done
-    throw new OptionError('INVALID_OPTION', `hostPath must be a file or a directory, not '${from}'`)
+    throw invalidOption(`hostPath must be a file or a directory, not '${from}'`)
   }
   await using directory = await HostDirectory.open(Buffer.from(from), Buffer.from(from), 0)
   // The sandbox may have this very directory: copies must not become originals.
@@ -82,7 +82,7 @@ export async function copyOut(
     const entries = await copy.listSandbox(Buffer.from(from), Buffer.from(to))
     const isNew = !fs.existsSync(to)
     if (!isNew && !isHostDirectory(to)) throw inTheWay('NOT_A_DIRECTORY', to)
-    await makeDirectories(to, 0o777)
+    makeDirectories(to, 0o777)
     await using directory = await HostDirectory.open(Buffer.from(to), Buffer.from(to), 0)
     await copy.receiveAll(entries, directory)
     if (isNew) await directory.chmod(found.mode & 0o777)
@@ -90,7 +90,7 @@ export async function copyOut(
   }
   if (isHostDirectory(to)) throw inTheWay('IS_A_DIRECTORY', to)
   const parent = Buffer.from(path.dirname(path.resolve(to)))
-  await makeDirectories(String(parent), 0o777)
+  makeDirectories(String(parent), 0o777)
   await using directory = await HostDirectory.open(parent, parent, 0)
   await copy.receive(from, found, directory, Buffer.from(path.basename(path.resolve(to))))
   return copy.done

@@ -3,85 +3,65 @@
  * program may have started the job.
  */
 import { calledBy } from '../base/call-site.js'
-import type {
-  Encoding,
-  JobCancelOptions,
-  JobFilter,
-  JobFollowOptions,
-  JobHandle,
-  JobInfo,
-  JobPruneOptions,
-  JobRead,
-  JobReadOptions,
-  JobStartOptions,
-  JobStatus,
-  JobWaitOptions,
-  Jobs as PublicJobs,
-} from '../calls/index.js'
+import type * as api from '../calls/index.js'
+import { jobListOptions, jobPruneOptions } from '../calls/jobs.js'
 import { prunable, removeEnded } from '../jobs/prune.js'
 import { planOf } from '../protocol/endpoint.js'
 import { jobCalls } from '../protocol/simple-calls.js'
-import {
-  jobReference,
-  planJobCancel,
-  planJobFollow,
-  planJobList,
-  planJobPrune,
-  planJobStart,
-  readCursor,
-} from '../requests/jobs.js'
+import { jobReference, planJobCancel, planJobFollow, planJobStart, readCursor } from '../requests/jobs.js'
 import { readId } from '../schema/names.js'
+import { readOptions, readWithDefaults } from '../schema/read.js'
 import type { JobsBackend } from './backend.js'
 
-export class Jobs implements Omit<PublicJobs, 'root'> {
+export class Jobs implements Omit<api.Jobs, 'root'> {
   readonly #backend: JobsBackend
 
   constructor(backend: JobsBackend) {
     this.#backend = backend
   }
 
-  async start(options: JobStartOptions): Promise<JobHandle> {
+  async start(options: api.JobStartOptions): Promise<api.JobHandle> {
     return this.#backend.start(planJobStart(options))
   }
 
-  async status(job: JobHandle | string): Promise<JobStatus> {
+  async status(job: api.JobHandle | string): Promise<api.JobStatus> {
     return this.#backend.status({ jobId: jobReference(job) })
   }
 
-  async read<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
+  async read<E extends api.Encoding = 'utf8'>(
+    job: api.JobHandle | string,
     cursor?: number,
-    options?: JobReadOptions<E>,
-  ): Promise<JobRead<E>> {
+    options?: api.JobReadOptions<E>,
+  ): Promise<api.JobRead<E>> {
     const part = { jobId: jobReference(job), cursor: readCursor(cursor) }
-    return (await this.#backend.read({ ...part, ...planOf(jobCalls.read, options) })) as JobRead<E>
+    return (await this.#backend.read({ ...part, ...planOf(jobCalls.read, options) })) as api.JobRead<E>
   }
 
-  follow<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
+  follow<E extends api.Encoding = 'utf8'>(
+    job: api.JobHandle | string,
     cursor?: number,
-    options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>, undefined> {
+    options?: api.JobFollowOptions<E>,
+  ): AsyncIterableIterator<api.JobRead<E>, undefined> {
     const [jobId, place, plan] = [jobReference(job), readCursor(cursor), planJobFollow(options)]
-    return this.#backend.follow(jobId, place, plan) as AsyncIterableIterator<JobRead<E>, undefined>
+    return this.#backend.follow(jobId, place, plan) as AsyncIterableIterator<api.JobRead<E>, undefined>
   }
 
-  async wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus> {
+  async wait(job: api.JobHandle | string, options?: api.JobWaitOptions): Promise<api.JobStatus> {
     const plan = { jobId: jobReference(job), ...planOf(jobCalls.wait, options) }
     return calledBy(this.wait, this.#backend.wait(plan))
   }
 
-  async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {
+  async cancel(job: api.JobHandle | string, options?: api.JobCancelOptions): Promise<void> {
     const [jobId, { forceKillAfterDelay }] = [jobReference(job), planJobCancel(options)]
     await this.#backend.cancel(jobId, forceKillAfterDelay)
   }
 
-  async attach(id: string): Promise<JobHandle | null> {
+  async attach(id: string): Promise<api.JobHandle | null> {
     return this.#backend.attach(readId(id, 'jobId'))
   }
 
-  async list(filter?: JobFilter): Promise<JobInfo[]> {
-    const { state, processName } = planJobList(filter)
+  async list(filter?: api.JobFilter): Promise<api.JobInfo[]> {
+    const { state, processName } = readOptions(jobListOptions, filter, 'jobs.list')
     return (await this.#backend.list()).filter(
       (job) =>
         (state === undefined || job.status.state === state) &&
@@ -89,19 +69,19 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
     )
   }
 
-  async remove(job: JobHandle | string): Promise<void> {
+  async remove(job: api.JobHandle | string): Promise<void> {
     await this.#backend.remove({ jobId: jobReference(job) })
   }
 
-  async prune(options?: JobPruneOptions): Promise<string[]> {
-    const olderThan = planJobPrune(options)
+  async prune(options?: api.JobPruneOptions): Promise<string[]> {
+    const { olderThan } = readWithDefaults(jobPruneOptions, options, 'jobs.prune')
     const ended = prunable(await this.#backend.list(), olderThan)
     return removeEnded(ended, (jobId) => this.#backend.remove({ jobId }))
   }
 }
 
 /** Jobs in a directory of this machine. */
-export class RootedJobs extends Jobs implements PublicJobs {
+export class RootedJobs extends Jobs implements api.Jobs {
   /** The directory of all jobs. */
   readonly root: string
 

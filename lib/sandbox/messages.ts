@@ -2,7 +2,9 @@
  * The messages of a process, in the order in which they arrive.
  */
 import { abortable, onAbort, refuseAborted } from '../base/abort.js'
+import { deferred } from '../base/deferred.js'
 import { AbortError, engineError } from '../base/errors.js'
+import { Steps } from '../base/steps.js'
 import type { ReceivedMessage } from '../protocol/messages.js'
 import type { ProcessBackend } from './backend.js'
 
@@ -23,12 +25,12 @@ class Inbox {
   }
 
   next(signal: AbortSignal): Promise<ReceivedMessage | undefined> {
-    const { promise, resolve } = withResolvers()
+    const { promise, resolve } = deferred()
     const earlier = this.#earlier
     this.#earlier = promise
     return abortable(earlier, signal, READING)
       .then(() => this.#next(signal))
-      .finally(() => void earlier.then(resolve))
+      .finally(() => void earlier.then(() => resolve()))
   }
 
   async #next(signal: AbortSignal): Promise<ReceivedMessage | undefined> {
@@ -62,61 +64,46 @@ class Inbox {
 const inboxes = new WeakMap<ProcessBackend, Inbox>()
 
 /** The messages of a process, from the first that was not given. */
-export class MessageStream implements AsyncIterableIterator<unknown, undefined> {
+export class MessageStream extends Steps<unknown> {
   readonly #inbox: Inbox
   readonly #stop = new AbortController()
   readonly #unwatch: () => void
   #isOver = false
 
   constructor(backend: ProcessBackend, signal: AbortSignal | undefined) {
+    super()
     this.#inbox = inboxes.get(backend) ?? new Inbox(backend)
     inboxes.set(backend, this.#inbox)
     if (signal?.aborted) this.#stop.abort(signal.reason)
     this.#unwatch = onAbort(signal, () => this.#stop.abort(signal?.reason))
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  async next(): Promise<IteratorResult<unknown, undefined>> {
+  protected async step(): Promise<IteratorResult<unknown, undefined>> {
     if (this.#isOver) return { done: true, value: undefined }
     try {
       const message = await this.#inbox.next(this.#stop.signal)
       if (message !== undefined) return { done: false, value: message.value }
     } catch (error) {
       if (!this.#isOver || !(error instanceof AbortError)) {
-        this.#end()
+        this.end()
         throw error
       }
     }
-    this.#end()
+    this.end()
     return { done: true, value: undefined }
   }
 
-  async return(): Promise<IteratorResult<unknown, undefined>> {
+  override async return(): Promise<IteratorResult<unknown, undefined>> {
     if (!this.#isOver) {
-      this.#end()
+      this.end()
       this.#stop.abort()
       await this.#inbox.release()
     }
     return { done: true, value: undefined }
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return()
-  }
-
-  #end(): void {
+  protected end(): void {
     this.#isOver = true
     this.#unwatch()
   }
-}
-
-function withResolvers(): { promise: Promise<void>; resolve: () => void } {
-  let resolve: () => void = () => {}
-  const promise = new Promise<void>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
 }

@@ -2,41 +2,10 @@
  * The public objects for background processes and services: check arguments and call the backend.
  */
 import { calledBy } from '../base/call-site.js'
-import { isCode, OptionError } from '../base/errors.js'
+import { ignoring, invalidOption } from '../base/errors.js'
 import { holdOwner } from '../calls/hold.js'
-import type {
-  Encoding,
-  ExitReason,
-  HandBack,
-  KilledBy,
-  KillOptions,
-  LogEvent,
-  LogLines,
-  LogLinesOptions,
-  LogMatch,
-  LogOptions,
-  LogStreamOptions,
-  MessagesOptions,
-  ProcessExit,
-  ProcessInfo,
-  ProcessLogs,
-  ProcessStats,
-  ProcessStatus,
-  ProcessTerminal,
-  ProcessWaiting,
-  Hold as PublicHold,
-  Process as PublicProcess,
-  Service as PublicService,
-  ServiceFailure,
-  ServiceHealth,
-  Signal,
-  WaitEnd,
-  WaitForLogOptions,
-  WaitForOptions,
-  WaitForPortOptions,
-  WaitOptions,
-} from '../calls/index.js'
-import { terminal } from '../calls/process.js'
+import type * as api from '../calls/index.js'
+import { processInfo, terminal } from '../calls/process.js'
 import { planOf } from '../protocol/endpoint.js'
 import { processCalls } from '../protocol/simple-calls.js'
 import { planLogStream, readKill } from '../requests/logs.js'
@@ -61,7 +30,7 @@ export function processOf(backend: ProcessBackend): Process {
 }
 
 /** The backend process of a public object. */
-export function processBackend(process: PublicProcess): ProcessBackend {
+export function processBackend(process: api.Process): ProcessBackend {
   return Process.backendOf(process as Process)
 }
 
@@ -98,16 +67,29 @@ export async function resize(
 }
 
 function requireOption(isGiven: boolean, method: string, option: string): void {
-  if (!isGiven)
-    throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with ${option}`)
+  if (!isGiven) throw invalidOption(`${method} needs a process that was started with ${option}`)
 }
 
-export class Process implements PublicProcess {
+/** The type of the properties that a process defines by the table of its state. */
+const WithState = class {} as unknown as new () => api.ProcessInfo
+
+export class Process extends WithState implements api.Process {
+  static {
+    for (const name of Object.keys(processInfo.fields) as (keyof api.ProcessInfo)[])
+      Object.defineProperty(Process.prototype, name, {
+        configurable: true,
+        get(this: Process) {
+          return this.#backend.info[name]
+        },
+      })
+  }
+
   readonly #backend: ProcessBackend
   readonly #hold: string | undefined
 
   /** `hold`: the caller's. */
   constructor(backend: ProcessBackend, hold?: string) {
+    super()
     this.#backend = backend
     this.#hold = hold
   }
@@ -116,114 +98,55 @@ export class Process implements PublicProcess {
     return process.#backend
   }
 
-  get id(): string {
-    return this.#backend.info.id
-  }
-
-  get pid(): number {
-    return this.#backend.info.pid
-  }
-
-  get command(): string {
-    return this.#backend.info.command
-  }
-
-  get sessionId(): string {
-    return this.#backend.info.sessionId
-  }
-
-  get status(): ProcessStatus {
-    return this.#backend.info.status
-  }
-
-  get startTime(): Date {
-    return this.#backend.info.startTime
-  }
-
-  get endTime(): Date | undefined {
-    return this.#backend.info.endTime
-  }
-
-  get lastOutputAt(): Date | null {
-    return this.#backend.info.lastOutputAt
-  }
-
-  get lastInputAt(): Date | null {
-    return this.#backend.info.lastInputAt
-  }
-
-  get heldBy(): string | null {
-    return this.#backend.info.heldBy
-  }
-
-  get handedBack(): HandBack | null {
-    return this.#backend.info.handedBack
-  }
-
-  get terminal(): ProcessTerminal | null {
-    return this.#backend.info.terminal
-  }
-
-  get exitCode(): number | null {
-    return this.#backend.info.exitCode
-  }
-
-  get signal(): NodeJS.Signals | null {
-    return this.#backend.info.signal
-  }
-
-  get reason(): ExitReason | null {
-    return this.#backend.info.reason
-  }
-
-  get killedBy(): KilledBy | null {
-    return this.#backend.info.killedBy
-  }
-
-  async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {
+  async kill(signal?: api.Signal, options?: api.KillOptions): Promise<boolean> {
     return calledBy(this.kill, this.#backend.kill(readKill(signal, options, 'kill')))
   }
 
-  async waitForExit(options?: WaitOptions | number): Promise<ProcessExit> {
+  async waitForExit(options?: api.WaitOptions | number): Promise<api.ProcessExit> {
     return calledBy(this.waitForExit, this.#backend.wait(planWait(options)))
   }
 
-  async getStatus(): Promise<ProcessStatus> {
+  async getStatus(): Promise<api.ProcessStatus> {
     await this.#backend.refresh()
     return this.status
   }
 
-  async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
-    return (await this.#backend.logs(planOf(processCalls.logs, options))) as ProcessLogs<E>
+  async getLogs<E extends api.Encoding = 'utf8'>(options?: api.LogOptions<E>): Promise<api.ProcessLogs<E>> {
+    return (await this.#backend.logs(planOf(processCalls.logs, options))) as api.ProcessLogs<E>
   }
 
-  async getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>> {
+  async getLogLines<E extends api.Encoding = 'utf8'>(
+    options?: api.LogLinesOptions<E>,
+  ): Promise<api.LogLines<E>> {
     const lines = this.#backend.logLines(planOf(processCalls.logLines, options))
-    return (await calledBy(this.getLogLines, lines)) as LogLines<E>
+    return (await calledBy(this.getLogLines, lines)) as api.LogLines<E>
   }
 
-  output<E extends Encoding = 'utf8'>(
-    options?: LogStreamOptions<E>,
-  ): AsyncIterableIterator<LogEvent<E>, undefined> {
+  output<E extends api.Encoding = 'utf8'>(
+    options?: api.LogStreamOptions<E>,
+  ): AsyncIterableIterator<api.LogEvent<E>, undefined> {
     const stream = this.#backend.output(planLogStream(options, 'output'))
-    return stream as AsyncIterableIterator<LogEvent<E>, undefined>
+    return stream as AsyncIterableIterator<api.LogEvent<E>, undefined>
   }
 
-  async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions | number): Promise<LogMatch> {
+  async waitForLog(
+    pattern: string | RegExp,
+    options?: api.WaitForLogOptions | number,
+  ): Promise<api.LogMatch> {
     const plan = planWaitForLog(pattern, options)
     return logMatch(plan.pattern, await calledBy(this.waitForLog, this.#backend.waitForLog(plan)))
   }
 
-  async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
+  async waitForInput(options?: api.WaitOptions): Promise<api.ProcessWaiting> {
     const plan = planOf(processCalls.waitForInput, options)
     return calledBy(this.waitForInput, this.#backend.waitForInput(plan))
   }
 
-  async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {
+  async waitForPort(port: number, options?: api.WaitForPortOptions): Promise<void> {
     return calledBy(this.waitForPort, this.#backend.waitForPort(planWaitForPort(port, options)))
   }
 
-  async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
+  async waitFor(options?: api.WaitForOptions): Promise<api.WaitEnd> {
     return calledBy(this.waitFor, this.#backend.waitFor(planOf(processCalls.waitFor, options)))
   }
 
@@ -239,7 +162,7 @@ export class Process implements PublicProcess {
     await calledBy(this.send, this.#backend.send(messageKind.read(message, 'message')))
   }
 
-  messages<T = unknown>(options?: MessagesOptions): AsyncIterableIterator<T, undefined> {
+  messages<T = unknown>(options?: api.MessagesOptions): AsyncIterableIterator<T, undefined> {
     const { signal } = planOf(processCalls.receive, options)
     return new MessageStream(this.#backend, signal) as AsyncIterableIterator<T, undefined>
   }
@@ -248,7 +171,7 @@ export class Process implements PublicProcess {
     await this.#backend.disconnect()
   }
 
-  async hold(owner: string): Promise<PublicHold<PublicProcess>> {
+  async hold(owner: string): Promise<api.Hold<api.Process>> {
     const made = await calledBy(this.hold, hold(this.#backend, owner))
     const { service } = this.#backend
     const held = service ? new Service(service, made.id) : new Process(this.#backend, made.id)
@@ -259,32 +182,30 @@ export class Process implements PublicProcess {
     return resize(this.#backend, cols, rows, this.#hold)
   }
 
-  async stats(): Promise<ProcessStats> {
+  async stats(): Promise<api.ProcessStats> {
     return this.#backend.stats()
   }
 
-  async waiting(): Promise<ProcessWaiting | null> {
+  async waiting(): Promise<api.ProcessWaiting | null> {
     return this.#backend.waiting()
   }
 
-  toJSON(): ProcessInfo {
+  toJSON(): api.ProcessInfo {
     return this.#backend.info
   }
 
   /** What `console.log` prints on Node and Bun. */
-  [Symbol.for('nodejs.util.inspect.custom')](): ProcessInfo {
+  [Symbol.for('nodejs.util.inspect.custom')](): api.ProcessInfo {
     return this.toJSON()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.kill().catch((error) => {
-      // Nothing is left to kill.
-      if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
-    })
+    // With these, nothing is left to kill.
+    await ignoring(this.kill(), 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')
   }
 }
 
-export class Service extends Process implements PublicService {
+export class Service extends Process implements api.Service {
   readonly #backend: ServiceBackend
 
   constructor(backend: ServiceBackend, hold?: string) {
@@ -296,11 +217,11 @@ export class Service extends Process implements PublicService {
     return this.#backend.restarts
   }
 
-  get lastFailure(): ServiceFailure | null {
+  get lastFailure(): api.ServiceFailure | null {
     return this.#backend.lastFailure
   }
 
-  async getHealth(): Promise<ServiceHealth> {
+  async getHealth(): Promise<api.ServiceHealth> {
     return this.#backend.health()
   }
 

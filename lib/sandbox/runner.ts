@@ -4,16 +4,7 @@
  */
 import { locate } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
-import type {
-  Command,
-  Encoding,
-  ExecOptions,
-  ExecResult,
-  ProcessOptions,
-  ExecStream as PublicExecStream,
-  ShellRun as PublicShellRun,
-  ServiceOptions,
-} from '../calls/index.js'
+import type * as api from '../calls/index.js'
 import { type ExecRequest, readExec } from '../requests/exec.js'
 import { type ProcessRequest, readProcess } from '../requests/process.js'
 import { readService } from '../requests/service.js'
@@ -29,9 +20,9 @@ import { type Process, processOf, type Service } from './process.js'
 import { shellTag } from './tag.js'
 
 export class Runner {
-  readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => {
+  readonly $ = shellTag<Pick<api.ExecOptions, 'sessionId'>>((command, options) => {
     const request = this.#owned(readExec(command, options, '$', this.#sessionId))
-    return new ShellRun(request, sourceOf(this.#backend)) as PublicShellRun<Encoding, boolean>
+    return new ShellRun(request, sourceOf(this.#backend)) as api.ShellRun<api.Encoding, boolean>
   })
   readonly #backend: Backend
   readonly #sessionId: string | undefined
@@ -44,29 +35,29 @@ export class Runner {
     this.#hold = hold
   }
 
-  async exec<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: ExecOptions<E, L>,
-  ): Promise<ExecResult<E, L>> {
+  async exec<E extends api.Encoding = 'utf8', L extends boolean = false>(
+    command: api.Command,
+    options?: api.ExecOptions<E, L>,
+  ): Promise<api.ExecResult<E, L>> {
     const request = this.#owned(readExec(command, options, 'exec', this.#sessionId))
-    const result: ExecResult<Encoding, boolean> = await runToEnd(this.#backend, request)
-    return result as ExecResult<E, L>
+    const result: api.ExecResult<api.Encoding, boolean> = await runToEnd(this.#backend, request)
+    return result as api.ExecResult<E, L>
   }
 
-  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: ExecOptions<E, L>,
-  ): PublicExecStream<E, L> {
+  execStream<E extends api.Encoding = 'utf8', L extends boolean = false>(
+    command: api.Command,
+    options?: api.ExecOptions<E, L>,
+  ): api.ExecStream<E, L> {
     const request = readExec(command, options, 'execStream', this.#sessionId)
     return openStream(this.#backend, this.#owned(request))
   }
 
-  async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {
+  async startProcess(command: api.Command, options?: api.ProcessOptions): Promise<Process> {
     const request = this.#owned(readProcess(command, options, this.#sessionId))
     return startWith(this.#backend, request, async () => processOf(await this.#backend.startProcess(request)))
   }
 
-  async startService(command: Command, options: ServiceOptions): Promise<Service> {
+  async startService(command: api.Command, options: api.ServiceOptions): Promise<Service> {
     const { process, ...rest } = readService(command, options, this.#sessionId)
     const request = { ...rest, process: this.#owned(process) }
     return startWith(this.#backend, process, async () => processOf(await this.#backend.startService(request)))
@@ -83,12 +74,12 @@ export function runToEnd(backend: Backend, request: ExecRequest): Promise<Result
 }
 
 /** Starts a run and returns its stream. */
-export function openStream<E extends Encoding, L extends boolean = false>(
+export function openStream<E extends api.Encoding, L extends boolean = false>(
   backend: Backend,
   request: ExecRequest,
-): PublicExecStream<E, L> {
-  const stream: PublicExecStream<Encoding> = new ExecStream(request, sourceOf(backend))
-  return stream as PublicExecStream<E, L>
+): api.ExecStream<E, L> {
+  const stream: api.ExecStream<api.Encoding> = new ExecStream(request, sourceOf(backend))
+  return stream as api.ExecStream<E, L>
 }
 
 function sourceOf(backend: Backend): StreamSource {

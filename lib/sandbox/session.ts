@@ -2,20 +2,9 @@
  * The public object for a session: an id and the calls that run in it. The session's shell has the state.
  */
 import { calledBy } from '../base/call-site.js'
-import { isCode } from '../base/errors.js'
+import { ignoring } from '../base/errors.js'
 import { holdOwner } from '../calls/hold.js'
-import type {
-  AnySession,
-  EnvChanges,
-  HistoryEntry,
-  HistoryOptions,
-  KillReason,
-  OpenPort,
-  Hold as PublicHold,
-  RunningCommand,
-  SessionStats,
-  Signal,
-} from '../calls/index.js'
+import type * as api from '../calls/index.js'
 import { planOf } from '../protocol/endpoint.js'
 import { backendCalls } from '../protocol/simple-calls.js'
 import { readCommandKill } from '../requests/logs.js'
@@ -26,7 +15,7 @@ import { Files } from './files.js'
 import { Hold } from './hold.js'
 import { Runner, setEnv } from './runner.js'
 
-export class Session extends Runner implements AnySession {
+export class Session extends Runner implements api.AnySession {
   readonly id: string
   readonly files: Files
   readonly #backend: Backend
@@ -41,33 +30,33 @@ export class Session extends Runner implements AnySession {
     this.files = new Files(backend.files(id))
   }
 
-  async setEnvVars(vars: EnvChanges): Promise<void> {
+  async setEnvVars(vars: api.EnvChanges): Promise<void> {
     await calledBy(this.setEnvVars, setEnv(this.#backend, this.id, vars, this.#hold))
   }
 
-  async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
+  async history(options?: api.HistoryOptions): Promise<api.HistoryEntry[]> {
     return this.#backend.history({ sessionId: this.id, ...planOf(backendCalls.history, options) })
   }
 
-  async running(): Promise<RunningCommand[]> {
+  async running(): Promise<api.RunningCommand[]> {
     return calledBy(this.running, this.#backend.running({ sessionId: this.id }))
   }
 
-  async stats(): Promise<SessionStats> {
+  async stats(): Promise<api.SessionStats> {
     return calledBy(this.stats, this.#backend.sessionStats({ sessionId: this.id }))
   }
 
-  async ports(): Promise<OpenPort[]> {
+  async ports(): Promise<api.OpenPort[]> {
     return calledBy(this.ports, this.#backend.sessionPorts({ sessionId: this.id }))
   }
 
-  async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {
+  async killCommand(id: string, signal?: api.Signal, options?: api.KillReason): Promise<boolean> {
     const command = { sessionId: this.id, commandId: readId(id) }
     const kill = readCommandKill(signal, options, 'session.killCommand')
     return calledBy(this.killCommand, this.#backend.killCommand({ ...command, ...kill }))
   }
 
-  async hold(owner: string): Promise<PublicHold<this>> {
+  async hold(owner: string): Promise<api.Hold<this>> {
     const name = readArgument(holdOwner.read, owner, 'owner')
     const hold = await calledBy(this.hold, this.#backend.hold(this.id, name))
     return new Hold(name, hold, Reflect.construct(this.constructor, [this.#backend, this.id, hold.id]))
@@ -78,10 +67,6 @@ export class Session extends Runner implements AnySession {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    try {
-      await this.delete()
-    } catch (error) {
-      if (!isCode(error, 'SESSION_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
-    }
+    await ignoring(this.delete(), 'SESSION_NOT_FOUND', 'SANDBOX_DESTROYED')
   }
 }

@@ -1,24 +1,14 @@
 /** The public object for a copy-on-write workspace: checks arguments and calls the backend. */
 import { calledBy } from '../base/call-site.js'
-import { isCode, OptionError } from '../base/errors.js'
-import type {
-  Change,
-  Commit,
-  NamedWorkspace,
-  Workspace as PublicWorkspace,
-  WorkspaceChangesOptions,
-  WorkspaceCommitOptions,
-  WorkspaceDiffOptions,
-  WorkspaceDiscardOptions,
-  WorkspaceUsage,
-} from '../calls/index.js'
+import { ignoring, OptionError } from '../base/errors.js'
+import type * as api from '../calls/index.js'
 import { planOf } from '../protocol/endpoint.js'
 import { workspaceCalls } from '../protocol/simple-calls.js'
 import { planDiff } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import type { WorkspaceBackend } from './backend.js'
 
-export class Workspace implements PublicWorkspace {
+export class Workspace implements api.Workspace {
   readonly #backend: WorkspaceBackend
 
   constructor(backend: WorkspaceBackend) {
@@ -29,27 +19,27 @@ export class Workspace implements PublicWorkspace {
     return calledBy(this.info, this.#backend.info())
   }
 
-  async changes(options?: WorkspaceChangesOptions): Promise<Change[]> {
+  async changes(options?: api.WorkspaceChangesOptions): Promise<api.Change[]> {
     return calledBy(this.changes, this.#backend.changes(planOf(workspaceCalls.changes, options)))
   }
 
-  async diff(options?: WorkspaceDiffOptions): Promise<Uint8Array> {
+  async diff(options?: api.WorkspaceDiffOptions): Promise<Uint8Array> {
     return calledBy(this.diff, this.#backend.diff(planDiff(options)))
   }
 
-  async commit(options?: WorkspaceCommitOptions): Promise<Commit> {
+  async commit(options?: api.WorkspaceCommitOptions): Promise<api.Commit> {
     return calledBy(this.commit, this.#backend.commit(planOf(workspaceCalls.commit, options)))
   }
 
-  async discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }> {
+  async discard(options?: api.WorkspaceDiscardOptions): Promise<{ discarded: number }> {
     return calledBy(this.discard, this.#backend.discard(planOf(workspaceCalls.discard, options)))
   }
 
-  async usage(): Promise<WorkspaceUsage> {
+  async usage(): Promise<api.WorkspaceUsage> {
     return calledBy(this.usage, this.#backend.usage())
   }
 
-  async list(): Promise<NamedWorkspace[]> {
+  async list(): Promise<api.NamedWorkspace[]> {
     return calledBy(this.list, this.#backend.list())
   }
 
@@ -62,9 +52,7 @@ export class Workspace implements PublicWorkspace {
   }
 
   async #ownId(): Promise<string> {
-    const info = await this.#backend.info().catch((error) => {
-      if (!isCode(error, 'WORKSPACE_NOT_ENABLED')) throw error
-    })
+    const info = await ignoring(this.#backend.info(), 'WORKSPACE_NOT_ENABLED')
     if (info?.id != null) return info.id
     throw new OptionError('INVALID_ID', 'workspace.delete needs an id: this workspace has none')
   }

@@ -2,7 +2,7 @@
  * Kinds of commands and of their input: shell text or an argument list; text, bytes, or a source that produces them.
  */
 import { toBase64 } from '../base/base64.js'
-import { OptionError } from '../base/errors.js'
+import { invalidOption, OptionError } from '../base/errors.js'
 import { bytesOf } from '../base/realm.js'
 import type { Command, Input } from '../base/types.js'
 import { text } from './constructors.js'
@@ -46,8 +46,7 @@ function invalid(rule: string): OptionError {
 /** Refuses arguments in the place of options, which other libraries take there. Throws OptionError. */
 export function refuseArguments(options: unknown, owner: string): void {
   if (!Array.isArray(options) && typeof options !== 'string') return
-  throw new OptionError(
-    'INVALID_OPTION',
+  throw invalidOption(
     `the options of ${owner} must be an object, not ${describe(options)}: write the program and its arguments as one list, like ['ls', '-la']`,
   )
 }
@@ -156,7 +155,7 @@ export const serviceInput: Kind<string | Uint8Array | 'pipe', Uint8Array | 'pipe
   read(value, name) {
     const input = openableInput.read(value, name)
     if (input === 'pipe' || input instanceof Uint8Array) return input
-    throw new OptionError('INVALID_OPTION', `${name} of a service must be a string, a Uint8Array or 'pipe'`)
+    throw invalidOption(`${name} of a service must be a string, a Uint8Array or 'pipe'`)
   },
   json: openableJson,
   bounds: "text, bytes or 'pipe'",

@@ -1,7 +1,7 @@
 /**
  * Builds kinds from their parts, so that the reader, the JSON form and the bounds cannot disagree.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { urlOf } from '../base/realm.js'
 import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
 import { type RefusalTraits, readGroup, refusal } from './read.js'
@@ -100,7 +100,7 @@ export function object<T extends OptionTable, R extends keyof T & string = never
       if (missing === undefined) return values as OptionValues<T> & Required<Pick<OptionValues<T>, R>>
       const rule =
         required.length === 1 ? `.${missing} is required` : ` must have both ${required.join(' and ')}`
-      throw new OptionError('INVALID_OPTION', name + rule)
+      throw invalidOption(name + rule)
     },
     json: { schema: { options: table, required, isOpen: false } },
     bounds,
@@ -127,7 +127,7 @@ export function list<In, T>(
       if (value.length > most)
         throw excess === undefined
           ? refusal(name, rule, value, { isSecret })
-          : new OptionError('INVALID_OPTION', `${name} ${excess}`)
+          : invalidOption(`${name} ${excess}`)
       return value.map((one, index) => item.read(one, `${name}[${index}]`))
     },
     ...(item.json !== undefined && { json: { schema: { items: { schema: item.json.schema } } } }),

@@ -4,7 +4,7 @@
  * At the boundary, an environment is two lists of equal length, names and values, where null unsets. In JSON it is an
  * object, where null unsets.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption, OptionError } from '../base/errors.js'
 import type { EnvChanges } from '../base/types.js'
 import type { Kind } from './kind.js'
 import { quote, readEntries, refusal } from './read.js'
@@ -36,8 +36,7 @@ export function envChanges(value: unknown, name: string): EnvLists {
 function variable(value: unknown, name: string): string | null {
   if (value === undefined) return null
   if (typeof value !== 'string') throw refusal(name, 'must be a string or undefined', value)
-  if (value.includes('\0'))
-    throw new OptionError('INVALID_OPTION', `${name} must not contain a NUL character`)
+  if (value.includes('\0')) throw invalidOption(`${name} must not contain a NUL character`)
   return value
 }
 

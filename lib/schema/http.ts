@@ -1,5 +1,5 @@
 /** Kinds of values of HTTP. Their messages never show a value that may be a secret. */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { mapped, oneOf, orUrl, pattern, text } from './constructors.js'
 import { VARIABLE_NAME } from './env.js'
 import type { Kind } from './kind.js'
@@ -63,12 +63,9 @@ export const headers: Kind<Readonly<Record<string, string>>, Record<string, stri
     for (const [given, text] of readEntries(value, name)) {
       const header = given.toLowerCase()
       if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(header) || Object.hasOwn(checked, header))
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${name} must have valid header names, each once, not ${quote(given)}`,
-        )
+        throw invalidOption(`${name} must have valid header names, each once, not ${quote(given)}`)
       if (typeof text !== 'string' || !/^[\t\x20-\x7e\x80-\xff]*$/.test(text))
-        throw new OptionError('INVALID_OPTION', `${name}.${given} must be text of one line in Latin-1`)
+        throw invalidOption(`${name}.${given} must be text of one line in Latin-1`)
       checked[header] = text
     }
     return checked

@@ -1,5 +1,5 @@
 /** A message to a process. */
-import { OptionError, SandboxError } from '../base/errors.js'
+import { invalidOption, SandboxError } from '../base/errors.js'
 import type { Kind } from './kind.js'
 import { refusal } from './read.js'
 
@@ -19,16 +19,10 @@ export const message: Kind<unknown, string> = {
         `${name} has ${bytes} bytes as JSON, more than ${MOST_BYTES}: send less at once`,
       )
     if (isDeep(value, line))
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} must have at most ${MOST_LEVELS} levels of arrays and objects`,
-      )
+      throw invalidOption(`${name} must have at most ${MOST_LEVELS} levels of arrays and objects`)
     // Node.js would keep it from the program.
     if (/^\{.*"cmd":"NODE_./s.test(line) && /^NODE_./s.test(String(JSON.parse(line).cmd)))
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name}.cmd must not begin with "NODE_": Node.js keeps such messages`,
-      )
+      throw invalidOption(`${name}.cmd must not begin with "NODE_": Node.js keeps such messages`)
     return line
   },
   json: { schema: { isAny: true } },
@@ -55,7 +49,7 @@ function lineOf(value: unknown, name: string): string {
     line = JSON.stringify(value)
   } catch (cause) {
     const [reason] = String(cause instanceof Error ? cause.message : cause).split('\n')
-    throw new OptionError('INVALID_OPTION', `${name} cannot be written as JSON: ${reason}`, { cause })
+    throw invalidOption(`${name} cannot be written as JSON: ${reason}`, { cause })
   }
   if (line === undefined) throw refusal(name, 'must be a value that JSON has', value)
   return line

@@ -1,7 +1,7 @@
 /**
  * Kinds of numbers: times in milliseconds, sizes in bytes, counts. No conversion from strings, no NaN, no wrapping.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { mapped } from './constructors.js'
 import type { Kind, SimpleSchema } from './kind.js'
 import { describe } from './read.js'
@@ -28,7 +28,7 @@ export function number(schema: SimpleSchema, rule: string, bounds: string, remed
         (type === 'number' || Number.isInteger(value))
       if (fits) return value
       const example = typeof value === 'string' ? remedy : ''
-      throw new OptionError('INVALID_OPTION', `${name} ${rule}, not ${describe(value)}${example}`)
+      throw invalidOption(`${name} ${rule}, not ${describe(value)}${example}`)
     },
     json: { schema },
     bounds,
@@ -70,7 +70,7 @@ export const lineNumber = mapped(
   ),
   (value, name) => {
     if (value !== 0) return value
-    throw new OptionError('INVALID_OPTION', `${name} must not be 0: the first line is 1, and the last is -1`)
+    throw invalidOption(`${name} must not be 0: the first line is 1, and the last is -1`)
   },
 )
 

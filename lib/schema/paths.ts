@@ -1,7 +1,7 @@
 /**
  * Kinds of paths. The engine finds out whether a path exists, when it uses it.
  */
-import { OptionError, SandboxError } from '../base/errors.js'
+import { invalidOption, SandboxError } from '../base/errors.js'
 import { bytesOf } from '../base/realm.js'
 import { data, encodeBytes, type WireData } from './command.js'
 import { mapped, orUrl, pattern } from './constructors.js'
@@ -34,7 +34,7 @@ function fromUrl(url: URL, name: string): string {
   } catch {
     // A percent sign in it encodes no character: refused like the rest.
   }
-  throw new OptionError('INVALID_OPTION', `${name} must be a path or a file: URL, not ${href}`)
+  throw invalidOption(`${name} must be a path or a file: URL, not ${href}`)
 }
 
 /** An absolute path of printable characters on another machine, without a slash at its end. */

@@ -4,7 +4,7 @@
  * Each own property is read once, so a getter or proxy cannot show one value to the check and another to the use. Inherited
  * properties are not options. `undefined` counts as not given.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption, OptionError } from '../base/errors.js'
 import type { OptionErrorCode } from '../base/types.js'
 import type { CallTable, CompleteValues, OptionTable, OptionValues, Reader } from './kind.js'
 import { nearestName, placeOf } from './nearest.js'
@@ -62,10 +62,7 @@ function readTable<T extends OptionTable>(
     const entry = Object.hasOwn(table, name) ? table[name] : undefined
     const read = typeof entry === 'function' ? entry : entry?.read
     if (read === undefined) {
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${owner} has ${unknownOption(name, Object.keys(table), isSecret)}`,
-      )
+      throw invalidOption(`${owner} has ${unknownOption(name, Object.keys(table), isSecret)}`)
     }
     if (item !== undefined)
       values[name as keyof T] = readArgument(read, item, prefix + name) as OptionValues<T>[keyof T]
@@ -93,7 +90,7 @@ export function readArgument<T>(reader: Reader<T>, value: unknown, name: string)
     return reader(value, name)
   } catch (cause) {
     if (cause instanceof OptionError) throw cause
-    throw new OptionError('INVALID_OPTION', `${name} cannot be read`, { cause })
+    throw invalidOption(`${name} cannot be read`, { cause })
   }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Kinds of values that are no text and no numbers: flags, functions, and objects that are recognized by their shape.
  */
-import { OptionError } from '../base/errors.js'
+import { invalidOption } from '../base/errors.js'
 import { regExpOf } from '../base/realm.js'
 import type { Encoding, Logger } from '../base/types.js'
 import { either, local, mapped, oneOf } from './constructors.js'
@@ -44,7 +44,7 @@ export function withMethods<T>(
     read(value, name) {
       const missing = methods.find((method) => typeof value !== 'object' || !hasMethod(value, method))
       if (missing === undefined) return value as T
-      throw new OptionError('INVALID_OPTION', `${name} ${ruleFor(missing)}`)
+      throw invalidOption(`${name} ${ruleFor(missing)}`)
     },
     bounds,
   }
@@ -64,10 +64,7 @@ export const redact: Kind<readonly (string | RegExp)[]> = {
       const secret = typeof item === 'string' && item.length >= 4 ? item : regExpOf(item)
       if (secret !== undefined) return secret
       // The message does not show the value.
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} must be a list of texts of 4 or more characters and of RegExp`,
-      )
+      throw invalidOption(`${name} must be a list of texts of 4 or more characters and of RegExp`)
     })
   },
   bounds: 'a list of texts of 4 or more characters and of RegExp',

@@ -12,12 +12,16 @@ export async function serverTexts(root) {
   const sources = ['lib/calls', 'lib/protocol', 'lib/schema'].flatMap((folder) =>
     readdirSync(path.join(root, folder)).map((name) => path.join(root, folder, name)),
   )
-  sources.push(import.meta.filename, path.join(root, 'scripts/texts.mjs'))
+  sources.push(
+    import.meta.filename,
+    path.join(root, 'scripts/texts.mjs'),
+    path.join(root, 'scripts/calls.mjs'),
+  )
   const changed = Math.max(...sources.map((source) => statSync(source).mtimeMs))
   if (existsSync(file) && statSync(file).mtimeMs > changed) return
   const imported = (module) => import(pathToFileURL(path.join(root, 'dist', module)).href)
   const [{ calls: all }, { sendable }] = await Promise.all([
-    imported('protocol/calls.js'),
+    import('../calls.mjs'),
     imported('protocol/codec.js'),
   ])
   const tables = await readTables([])

@@ -1,8 +1,8 @@
 /** The pages below docs/options: every option of each call, from the tables in `dist` and the comments on their interfaces. */
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { calls as own } from '../../dist/protocol/calls.js'
 import { slugify } from '../../docs/.vitepress/slugify.mjs'
+import { calls as own } from '../calls.mjs'
 import { companions } from '../packages/companions.mjs'
 import { DEFAULT, LITERAL, readTables } from '../texts.mjs'
 

@@ -1,5 +1,5 @@
 /** A server as the backend of a sandbox. */
-import { isCode, OptionError, SandboxError } from '../../base/errors.js'
+import { ignoring, invalidOption, isCode, SandboxError } from '../../base/errors.js'
 import type { Logger, LostSandbox } from '../../calls/index.js'
 import { portUrlOptions } from '../../calls/ports.js'
 import { sessionOptions } from '../../calls/session.js'
@@ -23,7 +23,7 @@ import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpEvents } from './events.js'
 import { HttpFiles } from './files.js'
-import { HttpHold, holdHeaders } from './hold.js'
+import { beginHold, holdHeaders } from './hold.js'
 import type { InputOrder } from './input-order.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
@@ -51,7 +51,6 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
   readonly jobs: HttpJobs
   readonly workspace: HttpWorkspace
   readonly checkpoints: HttpCheckpoints
-  readonly #connection: Connection
   readonly #name: string
   /** What this client has started there. */
   readonly #owned: Owned
@@ -63,11 +62,10 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     super(connection)
     this.logger = plan.logger
     this.#name = plan.route.name
-    this.#connection = connection
-    this.#owned = new Owned(this.#connection)
-    this.jobs = new HttpJobs(this.#connection)
-    this.workspace = new HttpWorkspace(this.#connection)
-    this.checkpoints = new HttpCheckpoints(this.#connection, this.#queues)
+    this.#owned = new Owned(this.connection)
+    this.jobs = new HttpJobs(this.connection)
+    this.workspace = new HttpWorkspace(this.connection)
+    this.checkpoints = new HttpCheckpoints(this.connection, this.#queues)
   }
 
   /** Sends one request, unless a callback, a signal or input needs the live run. */
@@ -83,12 +81,12 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
     const slot = this.#queues.take(request.sessionId)
     const adopt = (process: endpoints.NamedProcess, input: InputOrder) => this.#adopt(process, input)
-    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, slot, adopt, this.logger)
+    return new RemoteRun(this.connection, request, planLiveExec(request), observer, slot, adopt, this.logger)
   }
 
   /** Keeps the process that a command has become. */
   #adopt(process: endpoints.NamedProcess, input?: InputOrder): HttpProcess {
-    return new HttpProcess(this.#connection, this.#owned.addProcess(process), false, input)
+    return new HttpProcess(this.connection, this.#owned.addProcess(process), false, input)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -99,9 +97,9 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     const { body, source } = planProcess(request)
     const launch = async () => {
       const headers = holdHeaders(request.hold)
-      const call = this.#connection.call(endpoints.startProcess, { body, headers })
+      const call = this.connection.call(endpoints.startProcess, { body, headers })
       const info = await this.#owned.starting(call.then((started) => this.#owned.addProcess(started)))
-      return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
+      return new HttpProcess(this.connection, info, request.values.pty !== undefined)
     }
     return startProcess({ request, source, logger: this.logger, launch, introduce: processOf })
   }
@@ -112,8 +110,8 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
       const asked = { body, signal, headers: holdHeaders(process.hold), subject: 'the process' }
-      const info = this.#owned.addProcess(await this.#connection.call(endpoints.startService, asked))
-      return new HttpService(this.#connection, info, process.values.pty !== undefined)
+      const info = this.#owned.addProcess(await this.connection.call(endpoints.startService, asked))
+      return new HttpService(this.connection, info, process.values.pty !== undefined)
     }
     const start = { request: process, source, logger: this.logger, launch, introduce: processOf }
     const service = await startProcess(start)
@@ -128,23 +126,19 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
   async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
     if (status?.size === 0) return []
     const query = { status: status && [...status].join(','), sessionId }
-    const processes = await this.#connection.call(endpoints.listProcesses, { query })
-    return processes.map((info) => new HttpProcess(this.#connection, info))
+    const processes = await this.connection.call(endpoints.listProcesses, { query })
+    return processes.map((info) => new HttpProcess(this.connection, info))
   }
 
   async findProcess(id: string): Promise<ProcessBackend | null> {
-    try {
-      const info = await this.#connection.call(endpoints.getProcess, { params: { processId: id } })
-      return new HttpProcess(this.#connection, info)
-    } catch (error) {
-      if (isCode(error, 'PROCESS_NOT_FOUND')) return null
-      throw error
-    }
+    const call = this.connection.call(endpoints.getProcess, { params: { processId: id } })
+    const info = await ignoring(call, 'PROCESS_NOT_FOUND')
+    return info === undefined ? null : new HttpProcess(this.connection, info)
   }
 
   /** Only its id is known. */
   process(id: string): ProcessBackend {
-    return new HttpProcess(this.#connection, endpoints.getProcess.reply.decode({ id }))
+    return new HttpProcess(this.connection, endpoints.getProcess.reply.decode({ id }))
   }
 
   async setEnv(sessionId: string, env: EnvLists, hold: string | undefined): Promise<void> {
@@ -154,26 +148,21 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const [own] = functionsOf(values.isolation ?? {})
-    if (own !== undefined) throw new OptionError('INVALID_OPTION', localOnly(own[0]))
+    if (own !== undefined) throw invalidOption(localOnly(own[0]))
     const body = encodeOptions(sessionOptions, values)
-    const call = this.#connection.call(endpoints.createSession, { body })
+    const call = this.connection.call(endpoints.createSession, { body })
     return await this.#owned.starting(call.then((id) => this.#owned.addSession(id)))
   }
 
   async hasSession(id: string): Promise<boolean> {
-    try {
-      await this.#connection.call(endpoints.getSession, { params: { sessionId: id } })
-      return true
-    } catch (error) {
-      if (isCode(error, 'SESSION_NOT_FOUND')) return false
-      throw error
-    }
+    const call = this.connection.call(endpoints.getSession, { params: { sessionId: id } })
+    return (await ignoring(call, 'SESSION_NOT_FOUND')) !== undefined
   }
 
   async deleteSession(id: string): Promise<void> {
     const slot = this.#queues.replace(id)
     try {
-      await this.#connection.call(endpoints.deleteSession, { params: { sessionId: id } })
+      await this.connection.call(endpoints.deleteSession, { params: { sessionId: id } })
     } finally {
       slot.end()
     }
@@ -182,23 +171,21 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
 
   async portUrl(port: number, values: OptionValues<typeof portUrlOptions>): Promise<string> {
     const body = { port, ...encodeOptions(portUrlOptions, values) }
-    const { path } = await this.#connection.call(endpoints.portLink, { body })
-    return this.#connection.urlOf(path)
+    const { path } = await this.connection.call(endpoints.portLink, { body })
+    return this.connection.urlOf(path)
   }
 
   hold(sessionId: string, owner: string): Promise<HoldBackend> {
     const path = `/v1/sessions/${sessionId}/hold`
-    return HttpHold.begin(this.#connection, { path, owner }, endpoints.releaseSession, {
-      params: { sessionId },
-    })
+    return beginHold(this.connection, { path, owner }, endpoints.releaseSession, { params: { sessionId } })
   }
 
   files(sessionId: string): FilesBackend {
-    return new HttpFiles(this.#connection, sessionId)
+    return new HttpFiles(this.connection, sessionId)
   }
 
   events(plan: EventPlan): HttpEvents {
-    return new HttpEvents(this.#connection, plan)
+    return new HttpEvents(this.connection, plan)
   }
 
   get isDestroyed(): boolean {
@@ -212,49 +199,45 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
 
   /** Kills the processes and deletes the sessions that this client has started, and nothing else. */
   async #destroy(): Promise<void> {
-    const ignoring = (promise: Promise<unknown>, ...codes: Parameters<typeof isCode>[1][]) =>
-      promise.catch((error) => {
-        if (!isCode(error, ...codes)) throw error
-      })
     try {
       await this.#owned.settled()
       const running = await this.#owned.runningProcesses()
       await Promise.all([
         ...running.map((info) =>
-          ignoring(new HttpProcess(this.#connection, info).kill(AS_STARTED), 'SANDBOX_DESTROYED'),
+          ignoring(new HttpProcess(this.connection, info).kill(AS_STARTED), 'SANDBOX_DESTROYED'),
         ),
         ...Array.from(this.#owned.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
     } finally {
-      await this.#connection.close()
+      await this.connection.close()
     }
   }
 
   /** Resolves with the server's instance, when the server takes calls. Nothing runs. */
   connect(signal?: AbortSignal): Promise<string | undefined> {
-    return this.#connection.connect(signal)
+    return this.connection.connect(signal)
   }
 
   /** Ends the requests, and leaves everything on the server alone. */
   leave(isServerGone = false): Promise<void> {
-    this.#destroyed ??= this.#connection.close(isServerGone)
+    this.#destroyed ??= this.connection.close(isServerGone)
     return this.#destroyed
   }
 
   /** What was lost, when the sandbox is. */
   get lost(): LostSandbox | undefined {
-    const reason = this.#connection.lost
+    const reason = this.connection.lost
     return reason && this.#losses(this.#name, reason)
   }
 
   /** Pending requests. */
   get active(): number {
-    return this.#connection.active
+    return this.connection.active
   }
 
   /** Ends the requests: the sandbox is lost. */
   lose(reason: LostSandbox['reason']): void {
-    this.#connection.lose(reason)
+    this.connection.lose(reason)
   }
 
   #losses(sandbox: string, reason: LostSandbox['reason']): LostSandbox {
@@ -275,7 +258,7 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     const slot = this.#queues.take(sessionId)
     try {
       if (slot.begins !== undefined) await slot.begins
-      return await this.#connection.call(endpoint, details)
+      return await this.connection.call(endpoint, details)
     } catch (error) {
       if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) slot.destroy(error)
       throw error

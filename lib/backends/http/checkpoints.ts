@@ -9,24 +9,22 @@ import type { SessionQueues } from './session-queues.js'
 import { withCalls } from './simple-calls.js'
 
 export class HttpCheckpoints extends withCalls(checkpointCalls) implements CheckpointsBackend {
-  readonly #connection: Connection
   readonly #queues: SessionQueues
 
   constructor(connection: Connection, queues: SessionQueues) {
     super(connection)
-    this.#connection = connection
     this.#queues = queues
   }
 
   /** Rejects the commands that wait in this client, as the server rejects those that it has. */
   async rollBack(params: { checkpointId: string }): Promise<Rollback> {
-    const done = await this.#connection.call(endpoints.rollBack, { params })
+    const done = await this.connection.call(endpoints.rollBack, { params })
     this.#queues.destroyAll(engineError('ROLLED_BACK', undefined))
     return done
   }
 
   async undo(): Promise<Undo> {
-    const done = await this.#connection.call(endpoints.undo)
+    const done = await this.connection.call(endpoints.undo)
     this.#queues.destroyAll(engineError('ROLLED_BACK', undefined))
     return done
   }

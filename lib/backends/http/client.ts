@@ -1,6 +1,6 @@
 /** `SandboxClient`: the facade over a server. */
 import type { ClientOptions, SandboxClient as PublicSandboxClient } from '../../calls/client.js'
-import type { PortUrlOptions, RemoteJobs } from '../../calls/index.js'
+import type * as api from '../../calls/index.js'
 import { portUrlOptions } from '../../calls/ports.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { Jobs } from '../../sandbox/jobs.js'
@@ -12,7 +12,7 @@ import { planClient } from './options.js'
 
 /** A client on an existing backend. */
 class BackendClient extends SandboxFacade implements PublicSandboxClient {
-  readonly jobs: RemoteJobs
+  readonly jobs: api.RemoteJobs
   readonly #backend: HttpBackend
 
   constructor(backend: HttpBackend) {
@@ -21,7 +21,7 @@ class BackendClient extends SandboxFacade implements PublicSandboxClient {
     this.jobs = new Jobs(backend.jobs)
   }
 
-  async portUrl(port: number, options?: PortUrlOptions): Promise<string> {
+  async portUrl(port: number, options?: api.PortUrlOptions): Promise<string> {
     const number = readArgument(portNumber.read, port, 'port')
     return this.#backend.portUrl(number, readOptions(portUrlOptions, options, 'portUrl'))
   }

@@ -1,4 +1,5 @@
 /** The feed of events of a server. It begins with the cursor of the last event, so that a reconnection loses nothing. */
+import { deferred } from '../../base/deferred.js'
 import { sandboxEvent } from '../../calls/events.js'
 import type { SandboxEvent } from '../../calls/index.js'
 import type { EventPlan } from '../../requests/events.js'
@@ -9,11 +10,9 @@ import { ResumingStream } from './resuming.js'
 const NOW = -1
 
 export class HttpEvents extends ResumingStream<SandboxEvent> {
-  #begin: (cursor: number) => void = () => {}
+  readonly #begin = deferred<number>()
   /** Resolves with the cursor at which it begins, after the first step has begun. */
-  readonly begun = new Promise<number>((resolve) => {
-    this.#begin = resolve
-  })
+  readonly begun = this.#begin.promise
 
   constructor(connection: Connection, { since = NOW, signal }: EventPlan) {
     super(connection, {
@@ -34,7 +33,7 @@ export class HttpEvents extends ResumingStream<SandboxEvent> {
     for (;;) {
       const step = await super.step()
       if (step.done || (step.value.type as string) !== 'begin') return step
-      this.#begin(step.value.cursor)
+      this.#begin.resolve(step.value.cursor)
     }
   }
 }

@@ -2,7 +2,7 @@
  * Converts the error envelopes of the server to the errors that the same call throws locally.
  */
 
-import { AbortError, isCode, OptionError, readKind, SandboxError } from '../../base/errors.js'
+import { AbortError, invalidOption, isCode, OptionError, readKind, SandboxError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../calls/index.js'
 import { execResult } from '../../calls/result.js'
@@ -73,7 +73,7 @@ export function errorOf(envelope: Envelope | undefined, asked: Asked = {}): Erro
         paths: context.paths,
       })
     default:
-      if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)
+      if (code === 'VALIDATION_FAILED') return invalidOption(message)
       return new SandboxError('REQUEST_REFUSED', `${code}: ${message}${REMEDIES.get(code) ?? ''}`, {
         cause: envelope,
         kind: readKind(context.kind),

@@ -21,19 +21,17 @@ import { PART_BYTES, uploadInParts } from './upload-parts.js'
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
 export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCalls) implements FilesBackend {
-  readonly #connection: Connection
   readonly #params: { sessionId: string }
 
   constructor(connection: Connection, sessionId: string) {
     super(connection, () => ({ sessionId }))
-    this.#connection = connection
     this.#params = { sessionId }
   }
 
   async read({ path, encoding, maxBytes, signal }: FileReadPlan): Promise<Output<Encoding>> {
     const query = { ...queryOf(path), maxBytes }
     const request = this.#content({ query, signal, subject: 'the read' })
-    const body = await Download.begin(this.#connection, request, WHOLE)
+    const body = await Download.begin(this.connection, request, WHOLE)
     try {
       if (body.announced > maxBytes) throw tooLarge(path, maxBytes)
       const collected = encoding === 'buffer' ? new Bytes(body.announced) : new Text()
@@ -51,17 +49,17 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
 
   open(path: CheckedPath, { start, end, signal }: FileStreamPlan): FileSource {
     const request = this.#content({ query: queryOf(path), signal, subject: 'the read' })
-    return new Source(() => Download.begin(this.#connection, request, { start, end }))
+    return new Source(() => Download.begin(this.connection, request, { start, end }))
   }
 
   async write(plan: FileWritePlan): Promise<FileInfo> {
     const { path, data, mode, append, signal } = plan
     // One request could be cut, and could not be repeated.
     const isLong = !(data instanceof Uint8Array) || append || data.length > PART_BYTES
-    if (this.#connection.resumes && isLong) {
+    if (this.connection.resumes && isLong) {
       const target = { path: encodePath(path), mode, append: append || undefined }
       const chunks = chunksOf(data instanceof Uint8Array ? [data] : data)
-      return await uploadInParts(this.#connection, this.#params.sessionId, target, chunks, signal)
+      return await uploadInParts(this.connection, this.#params.sessionId, target, chunks, signal)
     }
     const upload = data instanceof Uint8Array ? { content: data } : new Upload(chunksOf(data))
     const query = { ...queryOf(path), mode, append: append || undefined }
@@ -72,7 +70,7 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
       isIdempotent: data instanceof Uint8Array && !append,
     }
     try {
-      return await this.#connection.call(writeFile, request)
+      return await this.connection.call(writeFile, request)
     } catch (error) {
       // What the source threw is the reason, and not that the request could not go on.
       if (upload instanceof Upload && upload.failed && !(error instanceof AbortError)) throw upload.failure
@@ -83,12 +81,12 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
   async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
     const levels = depth === 1 ? {} : { recursive: true, maxDepth: depth }
     const query = { ...queryOf(path), ...levels }
-    return await this.#connection.call(listFiles, { params: this.#params, query })
+    return await this.connection.call(listFiles, { params: this.#params, query })
   }
 
   async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
     const query = { ...queryOf(path), ...(!follow && { followSymlinks: false }) }
-    return await this.#connection.call(stat, { params: this.#params, query })
+    return await this.connection.call(stat, { params: this.#params, query })
   }
 
   watch(
@@ -97,7 +95,7 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
   ): AsyncIterableIterator<FileEvent, undefined> {
     const query = { ...queryOf(path), recursive }
     const request = { method: 'GET', path: this.#path('watch'), query } as const
-    return new FileWatch(this.#connection, path.shown, request, signal)
+    return new FileWatch(this.connection, path.shown, request, signal)
   }
 
   #content(request: Omit<Request, 'path'>): Request {

@@ -10,58 +10,37 @@ import type { Connection } from './connection.js'
 import { connectionError, errorOf } from './failure.js'
 import type { Details } from './request.js'
 
-export class HttpHold implements HoldBackend {
-  readonly id: string
-  readonly ended: Promise<void>
-  readonly #stop: AbortController
-  readonly #release: (note: string | undefined) => Promise<void>
-
-  private constructor(
-    id: string,
-    ended: Promise<void>,
-    stop: AbortController,
-    release: (note: string | undefined) => Promise<void>,
-  ) {
-    this.id = id
-    this.ended = ended
-    this.#stop = stop
-    this.#release = release
-  }
-
-  /** Begins a hold. `release` is the endpoint that ends it, with these details. */
-  static async begin(
-    connection: Connection,
-    { path, owner }: { path: string; owner: string },
-    release: Endpoint<void>,
-    details: Details,
-  ): Promise<HttpHold> {
-    const stop = new AbortController()
-    const request = { path, body: { owner }, signal: stop.signal, subject: 'the hold' }
-    const events = connection.runEvents(request, stop.signal)
-    const first = await events.next()
-    if (first.done) throw connectionError(`${path} ended early`)
-    if (first.value.data.type === 'error') throw errorOf(first.value.data.error)
-    const { hold } = holdEvent.decode(first.value.data)
-    const follow = async () => {
-      try {
-        for await (const _ of events);
-      } catch {
-        // The connection is lost, or the client has ended: and with it the hold.
-      }
-    }
-    return new HttpHold(hold, follow(), stop, (note) =>
-      connection.call(release, { ...details, query: { note }, headers: holdHeaders(hold) }),
-    )
-  }
-
-  async release(note?: string): Promise<void> {
+/** Begins a hold. `end` is the endpoint that ends it, with these details. */
+export async function beginHold(
+  connection: Connection,
+  { path, owner }: { path: string; owner: string },
+  end: Endpoint<void>,
+  details: Details,
+): Promise<HoldBackend> {
+  const stop = new AbortController()
+  const request = { path, body: { owner }, signal: stop.signal, subject: 'the hold' }
+  const events = connection.runEvents(request, stop.signal)
+  const first = await events.next()
+  if (first.done) throw connectionError(`${path} ended early`)
+  if (first.value.data.type === 'error') throw errorOf(first.value.data.error)
+  const { hold: id } = holdEvent.decode(first.value.data)
+  const follow = async () => {
     try {
-      await this.#release(note)
+      for await (const _ of events);
     } catch {
-      // With its call, the hold ends in any case.
+      // The connection is lost, or the client has ended: and with it the hold.
     }
-    this.#stop.abort()
-    await this.ended
+  }
+  const ended = follow()
+  return {
+    id,
+    ended,
+    async release(note) {
+      // With its call, the hold ends in any case.
+      await connection.call(end, { ...details, query: { note }, headers: holdHeaders(id) }).catch(() => {})
+      stop.abort()
+      await ended
+    },
   }
 }
 

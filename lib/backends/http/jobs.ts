@@ -1,7 +1,7 @@
 /**
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
-import { isCode } from '../../base/errors.js'
+import { ignoring } from '../../base/errors.js'
 import type { Encoding, JobHandle, JobRead } from '../../calls/index.js'
 import { jobRead, jobStartOptions } from '../../calls/jobs.js'
 import { encodeOptions } from '../../protocol/codec.js'
@@ -9,20 +9,12 @@ import * as endpoints from '../../protocol/endpoints.js'
 import { jobCalls } from '../../protocol/simple-calls.js'
 import type { JobFollowPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
-import type { Connection } from './connection.js'
 import { ResumingStream } from './resuming.js'
 import { withCalls } from './simple-calls.js'
 
 export class HttpJobs extends withCalls(jobCalls) implements JobsBackend {
-  readonly #connection: Connection
-
-  constructor(connection: Connection) {
-    super(connection)
-    this.#connection = connection
-  }
-
   start(plan: JobStartPlan): Promise<JobHandle> {
-    return this.#connection.call(endpoints.startJob, { body: encodeOptions(jobStartOptions, plan) })
+    return this.connection.call(endpoints.startJob, { body: encodeOptions(jobStartOptions, plan) })
   }
 
   follow(
@@ -30,7 +22,7 @@ export class HttpJobs extends withCalls(jobCalls) implements JobsBackend {
     cursor: number,
     { signal, ...plan }: JobFollowPlan,
   ): AsyncIterableIterator<JobRead<Encoding>, undefined> {
-    return new ResumingStream<JobRead<Encoding>>(this.#connection, {
+    return new ResumingStream<JobRead<Encoding>>(this.connection, {
       cursor,
       signal,
       subject: 'following the job',
@@ -44,15 +36,11 @@ export class HttpJobs extends withCalls(jobCalls) implements JobsBackend {
   }
 
   async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
-    await this.#connection.call(endpoints.cancelJob, { params: { jobId }, body: { forceKillAfterDelay } })
+    await this.connection.call(endpoints.cancelJob, { params: { jobId }, body: { forceKillAfterDelay } })
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
-    try {
-      return await this.#connection.call(endpoints.getJob, { params: { jobId } })
-    } catch (error) {
-      if (isCode(error, 'JOB_NOT_FOUND')) return null
-      throw error
-    }
+    const call = this.connection.call(endpoints.getJob, { params: { jobId } })
+    return (await ignoring(call, 'JOB_NOT_FOUND')) ?? null
   }
 }

@@ -7,7 +7,7 @@ import type { Logger } from '../../calls/index.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
 import { serverUrl } from '../../schema/http.js'
 import { readArgument, readWithDefaults } from '../../schema/read.js'
-import type { Route } from './route.js'
+import { DIRECT, type Route } from './route.js'
 import { openSocket, socketProtocols } from './socket.js'
 
 export interface ClientPlan {
@@ -52,12 +52,9 @@ export function tokenHeaders(
 /** The way to a server that is always at the same place. */
 function directRoute(url: string, protocols: string[] | undefined): Route {
   return {
+    ...DIRECT,
     name: url,
-    instance: undefined,
-    isPinned: false,
     target: () => ({ url, headers: {} }),
-    used() {},
-    lost: async () => undefined,
     // The token is a subprotocol: not every runtime lets a WebSocket have headers.
     socket: (address) => protocols && openSocket(address, protocols),
   }

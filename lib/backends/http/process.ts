@@ -2,7 +2,7 @@
  * A background process on the server. `info` is the last known state: from its start or its look-up, or from `refresh`,
  * `wait` or `kill`.
  */
-import { engineError, isCode } from '../../base/errors.js'
+import { engineError, ignoring, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
 import type { Encoding, LogEvent, ProcessExit, ProcessInfo } from '../../calls/index.js'
 import { logEvent } from '../../calls/logs.js'
@@ -15,7 +15,7 @@ import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../sandbox/
 import { encodeBytes } from '../../schema/command.js'
 import type { Connection } from './connection.js'
 import { refusalCode } from './failure.js'
-import { HttpHold, holdHeaders } from './hold.js'
+import { beginHold, holdHeaders } from './hold.js'
 import { InputOrder } from './input-order.js'
 import { patternBody, piecesOf, probeBody } from './plan.js'
 import type { Details } from './request.js'
@@ -31,7 +31,6 @@ export class HttpProcess
   /** Only the server knows, and refuses what is not possible. */
   readonly hasPipe = true
   readonly hasTerminal = true
-  readonly #connection: Connection
   #info: endpoints.NamedProcess
   readonly #terminal: TerminalInput | undefined
   readonly #input: InputOrder
@@ -46,7 +45,6 @@ export class HttpProcess
     input = new InputOrder(),
   ) {
     super(connection, () => this.params)
-    this.#connection = connection
     this.#info = info
     this.#input = input
     if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
@@ -67,11 +65,9 @@ export class HttpProcess
 
   /** A process that the server has forgotten keeps its last state. */
   async refresh(): Promise<void> {
-    try {
-      this.#info = await this.#call(endpoints.getProcess)
-    } catch (error) {
-      if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
-    }
+    const call = this.#call(endpoints.getProcess)
+    const info = await ignoring(call, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')
+    if (info !== undefined) this.#info = info
   }
 
   /** False also for a process that the server has forgotten. */
@@ -111,7 +107,7 @@ export class HttpProcess
     { cursor: start, follow, signal, encoding }: LogStreamPlan,
     pid?: number,
   ): ResumingStream<LogEvent<Encoding>> {
-    return new ResumingStream<LogEvent<Encoding>>(this.#connection, {
+    return new ResumingStream<LogEvent<Encoding>>(this.connection, {
       cursor: start,
       signal,
       subject: 'reading the log',
@@ -144,9 +140,8 @@ export class HttpProcess
   }
 
   hold(owner: string): Promise<HoldBackend> {
-    const { params } = this
     const request = { path: this.path('hold'), owner }
-    return HttpHold.begin(this.#connection, request, endpoints.releaseProcess, { params })
+    return beginHold(this.connection, request, endpoints.releaseProcess, { params: this.params })
   }
 
   /** The WebSocket of a terminal has no hold. */
@@ -160,13 +155,7 @@ export class HttpProcess
   }
 
   closeInput(hold?: string): Promise<void> {
-    return this.#input.add(async () => {
-      try {
-        await this.sendInput({ end: true }, hold)
-      } catch (error) {
-        if (!isCode(error, 'INPUT_CLOSED')) throw error
-      }
-    })
+    return this.#input.add(() => ignoring(this.sendInput({ end: true }, hold), 'INPUT_CLOSED'))
   }
 
   /** Sends input at once, whatever is being sent. A process that the server has forgotten has ended. */
@@ -193,13 +182,7 @@ export class HttpProcess
   }
 
   disconnect(): Promise<void> {
-    return this.#sent.add(async () => {
-      try {
-        await this.#call(endpoints.disconnect)
-      } catch (error) {
-        if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
-      }
-    })
+    return this.#sent.add(() => ignoring(this.#call(endpoints.disconnect), 'PROCESS_NOT_FOUND'))
   }
 
   async resize(body: { cols: number; rows: number }, hold?: string): Promise<boolean> {
@@ -216,17 +199,17 @@ export class HttpProcess
     try {
       return (await this.#terminal?.write(data)) ?? false
     } catch (error) {
-      this.#connection.check()
+      this.connection.check()
       throw error
     }
   }
 
   #openTerminal(): Promise<Socket | undefined> {
-    return this.#connection.socket(this.path('terminal'), { output: false, acknowledge: true })
+    return this.connection.socket(this.path('terminal'), { output: false, acknowledge: true })
   }
 
   #call<T>(endpoint: Endpoint<T>, details?: Details): Promise<T> {
-    return this.#connection.call(endpoint, { params: this.params, subject: 'the wait', ...details })
+    return this.connection.call(endpoint, { params: this.params, subject: 'the wait', ...details })
   }
 
   protected get params(): { processId: string } {

@@ -6,7 +6,8 @@
  */
 
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
-import { AbortError, engineError, isCode, notDetached, SandboxError } from '../../base/errors.js'
+import { deferred } from '../../base/deferred.js'
+import { AbortError, engineError, ignoring, isCode, notDetached, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
 import { report } from '../../base/report.js'
 import { clearTimeout, setTimeout } from '../../base/timers.js'
@@ -59,9 +60,7 @@ export class RemoteRun implements StreamRun {
   /** The run has ended because the command has become a process. */
   #isDetached = false
   /** Rejects when the run ends without an id. */
-  readonly #id: Promise<string>
-  #resolveId: (id: string) => void = () => {}
-  #rejectId: (error: Error) => void = () => {}
+  readonly #id = deferred<string>()
   #credit: number
   #proceed = () => {}
   /** The command is being killed: the rest of its output needs no permits. */
@@ -101,11 +100,7 @@ export class RemoteRun implements StreamRun {
     this.#sendable = sendable
     this.#observer = observer
     this.#slot = slot
-    this.#id = new Promise((resolve, reject) => {
-      this.#resolveId = resolve
-      this.#rejectId = reject
-    })
-    this.#id.catch(() => {})
+    this.#id.promise.catch(() => {})
     this.outcome = this.#perform()
   }
 
@@ -180,18 +175,19 @@ export class RemoteRun implements StreamRun {
     }
   }
 
-  /** Waits until the server has the command. */
-  readonly view: RunView = {
-    logs: async (encoding) =>
-      this.#process?.logs({ encoding }) ?? this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
-    logLines: async (plan) => {
-      if (this.#process !== undefined) return this.#process.logLines(plan)
-      const { signal, ...body } = plan
-      const details = { body, signal, encoding: plan.encoding, isIdempotent: true, subject: 'the search' }
+  get view(): RunView {
+    return this.#process ?? this.#view
+  }
+
+  /** That of the run itself. Waits until the server has the command. */
+  readonly #view: RunView = {
+    logs: ({ encoding }) => this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
+    logLines: ({ signal, ...body }) => {
+      const { encoding } = body
+      const details = { body, signal, encoding, isIdempotent: true, subject: 'the search' }
       return this.#ask(endpoints.runLines, details)
     },
     waiting: async () => {
-      if (this.#process !== undefined) return this.#process.waiting()
       if (this.#isOver) return null
       try {
         return await this.#ask(endpoints.runWaiting, {})
@@ -200,9 +196,7 @@ export class RemoteRun implements StreamRun {
         throw error
       }
     },
-    waitFor: async (plan) => {
-      if (this.#process !== undefined) return this.#process.waitFor(plan)
-      const { signal, ...body } = plan
+    waitFor: async ({ signal, ...body }) => {
       try {
         return await this.#ask(endpoints.runWaitFor, { body, signal, subject: 'the wait' })
       } catch (error) {
@@ -250,7 +244,7 @@ export class RemoteRun implements StreamRun {
       this.#slot.end()
       this.#release()
       if (!this.#isDetached) void feed?.close()
-      this.#rejectId(connectionError('the run is over'))
+      this.#id.reject(connectionError('the run is over'))
     }
   }
 
@@ -298,7 +292,7 @@ export class RemoteRun implements StreamRun {
     switch (data.type) {
       case 'run':
         this.#isAnnounced = true
-        this.#resolveId(data.runId)
+        this.#id.resolve(data.runId)
         this.#slot.end()
         return undefined
       case 'start':
@@ -365,12 +359,8 @@ export class RemoteRun implements StreamRun {
   }
 
   /** Sends input. Throws when it is lost while the command runs, which would wait for it. */
-  async #give(input: object): Promise<void> {
-    try {
-      await this.#send(input)
-    } catch (error) {
-      if (!isCode(error, 'INPUT_CLOSED')) throw error
-    }
+  #give(input: object): Promise<void> {
+    return ignoring(this.#send(input), 'INPUT_CLOSED')
   }
 
   /** Sends input. Throws INPUT_CLOSED if its input is closed, or the command `wasOver` when the caller wrote. */
@@ -419,6 +409,6 @@ export class RemoteRun implements StreamRun {
   }
 
   async #ask<T>(endpoint: Endpoint<T>, details: Details): Promise<T> {
-    return this.#connection.call(endpoint, { params: { runId: await this.#id }, ...details })
+    return this.#connection.call(endpoint, { params: { runId: await this.#id.promise }, ...details })
   }
 }

@@ -29,8 +29,13 @@ export interface Route {
   socket(url: string, headers: Record<string, string>): Socket | undefined
 }
 
-/** What a client had in a sandbox when it was lost. */
-export type Losses = Pick<LostSandbox, 'processes' | 'sessions'>
+/** What the ways to a server have in common that is always at the same place. */
+export const DIRECT: Pick<Route, 'instance' | 'isPinned' | 'used' | 'lost'> = {
+  instance: undefined,
+  isPinned: false,
+  used() {},
+  lost: async () => undefined,
+}
 
 /** Makes the error of a call whose sandbox is lost. */
 export type LossError = (reason: LostSandbox['reason']) => SandboxError

@@ -5,12 +5,10 @@
 import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'
-import type { Connection } from './connection.js'
 import { HttpProcess } from './process.js'
 import { ResumingStream } from './resuming.js'
 
 export class HttpService extends HttpProcess implements ServiceBackend {
-  readonly #connection: Connection
   restarts = 0
   lastFailure: ServiceFailure | null = null
   /** Called for each process after the first, while the service is watched. */
@@ -20,17 +18,12 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   #isWatched = false
   #restarting: Promise<endpoints.NamedProcess> | undefined
 
-  constructor(connection: Connection, info: endpoints.NamedProcess, hasTerminal: boolean) {
-    super(connection, info, hasTerminal)
-    this.#connection = connection
-  }
-
   override get service(): ServiceBackend {
     return this
   }
 
   async health(): Promise<ServiceHealth> {
-    const health = await this.#connection.call(endpoints.health, { params: this.params })
+    const health = await this.connection.call(endpoints.health, { params: this.params })
     this.restarts = health.restarts
     this.lastFailure = health.lastFailure
     await this.refresh()
@@ -38,7 +31,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   async restart(): Promise<void> {
-    this.#restarting = this.#connection.call(endpoints.restart, { params: this.params })
+    this.#restarting = this.connection.call(endpoints.restart, { params: this.params })
     try {
       this.update(await this.#restarting)
     } finally {
@@ -78,7 +71,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   #starts(after: number, signal?: AbortSignal): ResumingStream<endpoints.NamedProcess> {
-    return new ResumingStream<endpoints.NamedProcess>(this.#connection, {
+    return new ResumingStream<endpoints.NamedProcess>(this.connection, {
       cursor: after,
       signal,
       subject: 'watching the service',

@@ -8,6 +8,7 @@
  * arrive later and run in the next session of that id. A rollback does the same with the waiting calls of all sessions.
  */
 import { orAborted } from '../../base/abort.js'
+import { deferred } from '../../base/deferred.js'
 import { engineError, type SandboxError } from '../../base/errors.js'
 
 /** A call's place in the order. */
@@ -37,10 +38,7 @@ export class SessionQueues {
     const queue = this.#queues.get(sessionId) ?? { last: undefined, destroyed: new AbortController() }
     this.#queues.set(sessionId, queue)
     const before = queue.last
-    let end = () => {}
-    const ended = new Promise<void>((resolve) => {
-      end = resolve
-    })
+    const { promise: ended, resolve: end } = deferred()
     const last: Promise<void> = Promise.all([before, ended]).then(() => {
       if (queue.last === last && this.#queues.get(sessionId) === queue) this.#queues.delete(sessionId)
     })

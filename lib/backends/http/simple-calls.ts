@@ -13,19 +13,24 @@ import type { Details } from './request.js'
 /** A checked call. */
 type Plan = Record<string, unknown>
 
+/** Where the calls of an object go. */
+export interface OnConnection {
+  readonly connection: Connection
+}
+
 /** A class with a method for each call. `params` are those that the object knows: they are in no plan. */
 export function withCalls<const C extends SimpleCalls, Bound extends string = never>(
   calls: C,
 ): new (
   connection: Connection,
   params?: () => Record<Bound, string>,
-) => CallsOf<C, Bound> {
-  class Calls {
-    readonly #connection: Connection
+) => CallsOf<C, Bound> & OnConnection {
+  class Calls implements OnConnection {
+    readonly connection: Connection
     readonly #params: () => object
 
     constructor(connection: Connection, params: () => object = () => ({})) {
-      this.#connection = connection
+      this.connection = connection
       this.#params = params
     }
 
@@ -34,7 +39,7 @@ export function withCalls<const C extends SimpleCalls, Bound extends string = ne
         Object.defineProperty(Calls.prototype, name, {
           value(this: Calls, plan?: Plan): Promise<unknown> {
             const details = detailsOf(call, { ...plan, ...this.#params() })
-            return this.#connection.call(call as unknown as Endpoint<unknown>, details)
+            return this.connection.call(call as unknown as Endpoint<unknown>, details)
           },
         })
     }
@@ -42,7 +47,7 @@ export function withCalls<const C extends SimpleCalls, Bound extends string = ne
   return Calls as unknown as new (
     connection: Connection,
     params?: () => object,
-  ) => CallsOf<C, Bound>
+  ) => CallsOf<C, Bound> & OnConnection
 }
 
 /** What a request has of a checked call: the options that cross HTTP, and those that stay here. */

@@ -5,7 +5,6 @@ import { workspaceCalls } from '../../protocol/simple-calls.js'
 import type { DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { Bytes } from './collected.js'
-import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { Reconnection } from './reconnection.js'
 import { isTransient } from './repeat.js'
@@ -15,31 +14,24 @@ import { withCalls } from './simple-calls.js'
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
 export class HttpWorkspace extends withCalls(workspaceCalls) implements WorkspaceBackend {
-  readonly #connection: Connection
-
-  constructor(connection: Connection) {
-    super(connection)
-    this.#connection = connection
-  }
-
   /** A patch that is cut off begins again, if the client's calls survive that. */
   async diff(plan: DiffPlan): Promise<Uint8Array> {
     const body = encodeOptions(workspaceDiffOptions, plan)
     const asked = { method: 'POST', path: '/v1/workspace/diff', body } as const
     const request = { ...asked, signal: plan.signal, subject: workspaceCalls.changes.subject }
-    const reconnection = new Reconnection(this.#connection)
+    const reconnection = new Reconnection(this.connection)
     for (;;) {
       try {
         return await this.#patch(request)
       } catch (error) {
-        if (!this.#connection.resumes || !isTransient(error)) throw error
+        if (!this.connection.resumes || !isTransient(error)) throw error
         await reconnection.wait(error, plan.signal ?? new AbortController().signal)
       }
     }
   }
 
   async #patch(request: Request): Promise<Uint8Array> {
-    const download = await Download.begin(this.#connection, request, WHOLE)
+    const download = await Download.begin(this.connection, request, WHOLE)
     try {
       const patch = new Bytes(download.announced)
       for (let piece = await download.read(); piece !== undefined; piece = await download.read())

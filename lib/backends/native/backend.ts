@@ -3,20 +3,7 @@ import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
 import { engineError, unknownId } from '../../base/errors.js'
 import type { NativeKilledBy, NativeProcess, NativeQuestion } from '../../boundary/index.js'
-import type {
-  Answer,
-  Capabilities,
-  Forwarding,
-  HistoryEntry,
-  Logger,
-  OpenPort,
-  Question,
-  RunningCommand,
-  Sandbox,
-  SandboxForwardOptions,
-  SandboxStats,
-  SessionStats,
-} from '../../calls/index.js'
+import type * as api from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import type { EventPlan } from '../../requests/events.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
@@ -64,10 +51,10 @@ interface Beginning {
 }
 
 /** Makes the public object of a backend with these options. */
-type Show = (backend: NativeBackend, plan: SandboxPlan) => Sandbox
+type Show = (backend: NativeBackend, plan: SandboxPlan) => api.Sandbox
 
 export class NativeBackend implements Backend {
-  readonly logger: Logger | undefined
+  readonly logger: api.Logger | undefined
   readonly jobs: NativeJobs
   readonly workspace: NativeWorkspace
   readonly checkpoints: NativeCheckpoints
@@ -220,37 +207,37 @@ export class NativeBackend implements Backend {
     await this.#engine.call((native, call) => native.deleteSession(call, id))
   }
 
-  async history({ sessionId, limit }: { sessionId: string; limit: number }): Promise<HistoryEntry[]> {
+  async history({ sessionId, limit }: { sessionId: string; limit: number }): Promise<api.HistoryEntry[]> {
     this.#requireSession(sessionId)
     return this.#engine.history.of(sessionId, limit)
   }
 
-  async running({ sessionId }: { sessionId: string }): Promise<RunningCommand[]> {
+  async running({ sessionId }: { sessionId: string }): Promise<api.RunningCommand[]> {
     const running = await this.#engine.call((native, id) => native.running(id, sessionId))
     const heldBy = this.#attachments.holds.owner(sessionId)
     return running.map((command) => runningCommand(command, heldBy))
   }
 
-  async sessionStats({ sessionId }: { sessionId: string }): Promise<SessionStats> {
+  async sessionStats({ sessionId }: { sessionId: string }): Promise<api.SessionStats> {
     const { sessions: _, ...stats } = await this.#stats(sessionId)
     return stats
   }
 
-  stats(): Promise<SandboxStats> {
+  stats(): Promise<api.SandboxStats> {
     return this.#stats(null)
   }
 
   /** Of one session, or of all. */
-  async #stats(sessionId: string | null): Promise<SandboxStats> {
+  async #stats(sessionId: string | null): Promise<api.SandboxStats> {
     const stats = await this.#engine.call((native, id) => native.stats(id, sessionId))
     return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
   }
 
-  async questions(): Promise<Question[]> {
+  async questions(): Promise<api.Question[]> {
     return (this.#engine.ask((native) => native.questions()) ?? []).map(questionOf)
   }
 
-  async answer({ questionId, answer }: { questionId: string; answer: Answer }): Promise<boolean> {
+  async answer({ questionId, answer }: { questionId: string; answer: api.Answer }): Promise<boolean> {
     return this.#engine.ask((native) => native.answerQuestion(questionId, answer)) ?? false
   }
 
@@ -308,11 +295,11 @@ export class NativeBackend implements Backend {
     else void serveCall(connection, this.#plan.commands, sessionId)
   }
 
-  ports(): Promise<OpenPort[]> {
+  ports(): Promise<api.OpenPort[]> {
     return listPorts(this.#engine, null)
   }
 
-  sessionPorts({ sessionId }: { sessionId: string }): Promise<OpenPort[]> {
+  sessionPorts({ sessionId }: { sessionId: string }): Promise<api.OpenPort[]> {
     return listPorts(this.#engine, sessionId)
   }
 
@@ -328,7 +315,7 @@ export class NativeBackend implements Backend {
   }
 
   /** Listens on a port of this machine that leads to one of a session, until that ends, or of the sandbox. */
-  async forward(port: number, { local, sessionId }: SandboxForwardOptions): Promise<Forwarding> {
+  async forward(port: number, { local, sessionId }: api.SandboxForwardOptions): Promise<api.Forwarding> {
     const isRestricted = this.#engine.start().restrictsNetwork(sessionId)
     // Otherwise, the listener could take the port of a program that has not begun to listen.
     const isApart = isRestricted && (await this.capabilities()).isolation.network === 'namespace'
@@ -367,7 +354,7 @@ export class NativeBackend implements Backend {
     return new NativeEvents(this.#engine, plan)
   }
 
-  async capabilities(): Promise<Capabilities> {
+  async capabilities(): Promise<api.Capabilities> {
     return await this.#engine.call((native, id) => native.capabilities(id))
   }
 

@@ -5,6 +5,7 @@
  * command. It never reaches the addon, where it would become an uncaught exception of the host.
  */
 
+import { deferred } from '../../base/deferred.js'
 import { engineError } from '../../base/errors.js'
 import type {
   NativeEvent,
@@ -48,7 +49,7 @@ export class Run {
   constructor(engine: Engine, request: NativeExec, observer: RunObserver | undefined) {
     this.#engine = engine
     this.#observer = observer
-    const { promise, resolve } = withResolvers<RunEnd>()
+    const { promise, resolve } = deferred<RunEnd>()
     this.ended = promise
     let number: number | undefined
     this.#call = engine.run(
@@ -169,12 +170,4 @@ function send(native: NativeSandbox, id: number, request: NativeExec): number | 
   const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding, extras } = request
   const asText = encoding === 'utf8'
   return native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
-}
-
-function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
-  let resolve: (value: T) => void = () => {}
-  const promise = new Promise<T>((settle) => {
-    resolve = settle
-  })
-  return { promise, resolve }
 }

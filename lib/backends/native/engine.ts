@@ -58,12 +58,12 @@ export class Engine {
    * cannot start; no event follows then.
    */
   begin<T>(send: Send<T>, listener: (event: Ended<T>) => void): PendingCall {
-    return this.#send(this.#living(), pending(send), ended(listener), true)
+    return this.#send(this.start(), pending(send), ended(listener), true)
   }
 
   /** Like `begin`, for a command: `listener` gets all its events. If it ends at once, it gets the last one before this returns. */
   run(send: SendToEnd, listener: (event: NativeEvent) => void): PendingCall {
-    return this.#send(this.#living(), send, listener, true)
+    return this.#send(this.start(), send, listener, true)
   }
 
   /**
@@ -71,7 +71,7 @@ export class Engine {
    * destroyed, so that the observer sees the end.
    */
   watch<T>(send: Send<T>, listener: (event: Ended<T>) => void): PendingCall {
-    return this.#send(this.#native ?? this.#living(), pending(send), ended(listener), false)
+    return this.#send(this.#native ?? this.start(), pending(send), ended(listener), false)
   }
 
   /**
@@ -199,24 +199,15 @@ export class Engine {
 
   /** The handle, which is created if that has not been done. Throws like `begin`. */
   start(): NativeSandbox {
-    return this.#living()
-  }
-
-  #living(): NativeSandbox {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
-    return this.#handle()
-  }
-
-  #handle(): NativeSandbox {
-    if (this.#native === undefined) {
-      const { addon, supervisor } = loadAddon()
-      try {
-        this.#native = new addon.NativeSandbox({ ...this.#config, supervisor }, this.#calls.dispatch)
-      } catch (cause) {
-        throw refused(cause)
-      }
+    if (this.#native !== undefined) return this.#native
+    const { addon, supervisor } = loadAddon()
+    try {
+      this.#native = new addon.NativeSandbox({ ...this.#config, supervisor }, this.#calls.dispatch)
+      return this.#native
+    } catch (cause) {
+      throw refused(cause)
     }
-    return this.#native
   }
 }
 

@@ -2,7 +2,7 @@
  * One run of a command in this process's engine, from its plan to its end, with its input and its AbortSignal.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import { engineError, isCode, notDetached } from '../../base/errors.js'
+import { engineError, ignoring, isCode, notDetached } from '../../base/errors.js'
 import type { NativeProcess, NativeProcessRef } from '../../boundary/index.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
@@ -15,8 +15,8 @@ import type { ExecPlan } from './plan/exec.js'
 import { readLines } from './processes/log-lines.js'
 import { readWhole } from './processes/log-text.js'
 import type { LocalProcess } from './processes/process.js'
-import { waitFor } from './processes/wait-for.js'
 import { waiting } from './processes/waiting.js'
+import { waitFor } from './processes/waits.js'
 import { conclude } from './result.js'
 
 /** Keeps the process that a run has become. */
@@ -83,7 +83,7 @@ export function stream(
       return engine.ask((native) => native.resizeProcess(ref, size.cols, size.rows)) ?? false
     },
     view: {
-      logs: async (encoding) => readWhole(engine, refOf(begun), encoding),
+      logs: async ({ encoding }) => readWhole(engine, refOf(begun), encoding),
       logLines: async (plan) => readLines(engine, refOf(begun), plan),
       async waiting() {
         if (begun?.run.isPending) return waiting(engine, refOf(begun))
@@ -161,7 +161,7 @@ function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined
   })
   void feed?.feed({
     // The command may end before its input.
-    write: (data) => run.write(data).catch(unlessClosed),
+    write: (data) => ignoring(run.write(data), 'INPUT_CLOSED'),
     closeInput: () => run.closeInput(),
     fail: (error) => run.fail(error),
   })
@@ -184,10 +184,6 @@ function beginning(observer: RunObserver | undefined, begins: () => void): RunOb
     output: (stream, data) => observer?.output(stream, data) ?? false,
     end: () => observer?.end(),
   }
-}
-
-function unlessClosed(error: unknown): void {
-  if (!isCode(error, 'INPUT_CLOSED')) throw error
 }
 
 function start(

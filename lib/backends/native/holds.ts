@@ -3,6 +3,7 @@
  * of another caller comes through here, also those over HTTP.
  */
 import { crypto } from '../../base/builtin.js'
+import { deferred } from '../../base/deferred.js'
 import { engineError } from '../../base/errors.js'
 import type { HandBack } from '../../calls/index.js'
 import type { HoldBackend } from '../../sandbox/backend.js'
@@ -32,10 +33,7 @@ export class Holdable {
   /** Throws HELD. */
   take(owner: string): HoldBackend {
     this.require(undefined)
-    let resolve = () => {}
-    const ended = new Promise<void>((ending) => {
-      resolve = ending
-    })
+    const { promise: ended, resolve } = deferred()
     const end = () => {
       if (this.#hold === hold) this.#hold = undefined
       resolve()

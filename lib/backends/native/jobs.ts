@@ -3,7 +3,7 @@
  */
 
 import { refuseAborted } from '../../base/abort.js'
-import { AbortError } from '../../base/errors.js'
+import { AbortError, engineError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
 import { resolveFrom } from '../../base/working-directory.js'
 import type { NativeJobStart } from '../../boundary/index.js'
@@ -15,8 +15,6 @@ import { publicHandle, publicInfo, publicStatus } from '../../jobs/status.js'
 import type { JobFollowPlan, JobPlace, JobReadPlan, JobStartPlan, JobWaitPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Engine } from './engine.js'
-import { JobWaits } from './job-waits.js'
-
 import { traced, withTracedEnv } from './tracing.js'
 
 /** The defaults that jobs inherit from their sandbox. */
@@ -29,17 +27,17 @@ export interface JobDefaults {
 export class NativeJobs implements JobsBackend {
   readonly #engine: Engine
   readonly #defaults: JobDefaults
-  readonly #waits: JobWaits
+  /** Aborted with the sandbox. */
+  readonly #stop = new AbortController()
   readonly #output: OutputBackend = {
     fetch: (jobId, cursor, maxBytes) => this.#fetch(jobId, cursor, maxBytes),
-    watch: (jobId) => (seen, stop) => this.#waits.news(jobId, seen, stop),
+    watch: (jobId) => (seen, stop) => this.#news(jobId, seen, stop),
     mostBytes: Number.POSITIVE_INFINITY,
   }
 
   constructor(engine: Engine, defaults: JobDefaults) {
     this.#engine = engine
     this.#defaults = defaults
-    this.#waits = new JobWaits(engine)
   }
 
   start(plan: JobStartPlan): Promise<JobHandle> {
@@ -69,7 +67,7 @@ export class NativeJobs implements JobsBackend {
   async wait({ jobId, signal }: JobWaitPlan): Promise<JobStatus> {
     refuseAborted(signal, 'the wait')
     const never = new AbortController().signal
-    await this.#waits.news(jobId, null, signal ?? never)
+    await this.#news(jobId, null, signal ?? never)
     if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the wait')
     return this.status({ jobId })
   }
@@ -93,7 +91,18 @@ export class NativeJobs implements JobsBackend {
 
   /** Ends all waits when the sandbox ends. The jobs continue. */
   letGo(): void {
-    this.#waits.letGo()
+    this.#stop.abort()
+  }
+
+  /**
+   * Resolves when the job has more than `cursor` bytes of output or no process is left; for null, when the command has
+   * ended. Also resolves when `stop` is aborted.
+   */
+  async #news(jobId: string, cursor: number | null, stop: AbortSignal): Promise<void> {
+    if (stop.aborted) return
+    const { signal } = this.#stop
+    await this.#engine.call((native, id) => native.awaitJob(id, jobId, cursor), stop, signal)
+    if (signal.aborted) throw engineError('SANDBOX_DESTROYED', undefined)
   }
 
   async #fetch(jobId: string, cursor: number, maxBytes: number): Promise<Fetched> {

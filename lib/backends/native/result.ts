@@ -104,21 +104,15 @@ function buildResult(plan: ExecPlan, native: NativeResult): AnyResult | Promise<
   const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)
   const stdout = isUndecoded(native.stdout, encoding) ? decodeKept(native.stdout, out) : native.stdout
   const stderr = isUndecoded(native.stderr, encoding) ? decodeKept(native.stderr, err) : native.stderr
-  if (!(stdout instanceof Promise || stderr instanceof Promise))
-    return assemble(
-      plan,
-      native,
+  const built = ([stdout, stderr]: [AnyOutput, AnyOutput]) => {
+    const streams = [
       { output: stdout, raw: native.stdout, ...out },
       { output: stderr, raw: native.stderr, ...err },
-    )
-  return Promise.all([stdout, stderr]).then(([stdout, stderr]) =>
-    assemble(
-      plan,
-      native,
-      { output: stdout, raw: native.stdout, ...out },
-      { output: stderr, raw: native.stderr, ...err },
-    ),
-  )
+    ] as const
+    return assemble(plan, native, ...streams)
+  }
+  if (!(stdout instanceof Promise || stderr instanceof Promise)) return built([stdout, stderr])
+  return Promise.all([stdout, stderr]).then(built)
 }
 
 function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream): AnyResult {

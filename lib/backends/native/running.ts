@@ -6,14 +6,9 @@ export function runningCommand(native: NativeRunning, heldBy: string | null): Ru
   const { id, command, startedAt, pid = null, stdoutBytes = 0, stderrBytes = 0, lastOutputAt } = native
   const dateOf = (time: number | undefined) => (time === undefined ? null : new Date(time))
   return {
-    ...{
-      id: String(id),
-      command,
-      timestamp: dateOf(startedAt)?.toISOString() ?? null,
-      pid,
-      stdoutBytes,
-      stderrBytes,
-    },
+    id: String(id),
+    timestamp: dateOf(startedAt)?.toISOString() ?? null,
+    ...{ command, pid, stdoutBytes, stderrBytes },
     lastOutputAt: dateOf(lastOutputAt),
     heldBy,
   }

@@ -1,13 +1,7 @@
 /** `Sandbox`: the facade on this process's engine. */
 
 import { calledBy } from '../../base/call-site.js'
-import type {
-  ForkOptions,
-  Forwarding,
-  Sandbox as PublicSandbox,
-  SandboxForwardOptions,
-  SandboxOptions,
-} from '../../calls/index.js'
+import type * as api from '../../calls/index.js'
 import { sandboxForwardOptions } from '../../calls/ports.js'
 import { planFork } from '../../requests/workspace.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
@@ -19,7 +13,7 @@ import { planSandbox, type SandboxPlan } from './plan/sandbox.js'
 import { LocalSession } from './session.js'
 
 /** A sandbox on an existing backend. */
-class BackendSandbox extends SandboxFacade<LocalSession> implements PublicSandbox {
+class BackendSandbox extends SandboxFacade<LocalSession> implements api.Sandbox {
   readonly jobs: RootedJobs
   readonly #backend: NativeBackend
 
@@ -29,18 +23,18 @@ class BackendSandbox extends SandboxFacade<LocalSession> implements PublicSandbo
     this.jobs = new RootedJobs(backend.jobs, config.jobsRoot)
   }
 
-  fork(options?: ForkOptions): Promise<PublicSandbox>
-  fork(count: number, options?: ForkOptions): Promise<PublicSandbox[]>
+  fork(options?: api.ForkOptions): Promise<api.Sandbox>
+  fork(count: number, options?: api.ForkOptions): Promise<api.Sandbox[]>
   async fork(
-    count?: number | ForkOptions,
-    options?: ForkOptions,
-  ): Promise<PublicSandbox | PublicSandbox[] | undefined> {
+    count?: number | api.ForkOptions,
+    options?: api.ForkOptions,
+  ): Promise<api.Sandbox | api.Sandbox[] | undefined> {
     const { isOne, ...plan } = planFork(count, options)
     const forks = await calledBy(this.fork, this.#backend.checkpoints.fork(plan))
     return isOne ? forks[0] : forks
   }
 
-  async forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding> {
+  async forward(port: number, options?: api.SandboxForwardOptions): Promise<api.Forwarding> {
     const number = readArgument(portNumber.read, port, 'port')
     const place = readOptions(sandboxForwardOptions, options, 'forward')
     return calledBy(this.forward, this.#backend.forward(number, place))
@@ -48,12 +42,12 @@ class BackendSandbox extends SandboxFacade<LocalSession> implements PublicSandbo
 }
 
 export class Sandbox extends BackendSandbox {
-  constructor(options?: SandboxOptions) {
+  constructor(options?: api.SandboxOptions) {
     const plan = planSandbox(options)
     super(new NativeBackend(plan, sandboxOf), plan)
   }
 
-  static async create(options?: SandboxOptions): Promise<Sandbox> {
+  static async create(options?: api.SandboxOptions): Promise<Sandbox> {
     const sandbox = new Sandbox(options)
     try {
       // It needs the shell, and leaves no trace.
@@ -67,6 +61,6 @@ export class Sandbox extends BackendSandbox {
 }
 
 /** Makes a Sandbox of a backend. The class itself takes only options. */
-function sandboxOf(backend: NativeBackend, plan: SandboxPlan): PublicSandbox {
+function sandboxOf(backend: NativeBackend, plan: SandboxPlan): api.Sandbox {
   return Reflect.construct(BackendSandbox, [backend, plan], Sandbox)
 }

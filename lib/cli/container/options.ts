@@ -1,9 +1,10 @@
 /** The options of verbs that run something in a container of the project. */
 import { type Command, Option } from 'commander'
-import { OptionError } from '../../base/errors.js'
+import { invalidOption } from '../../base/errors.js'
 import type { EngineOptions, EngineSandbox } from '../../calls/engine.js'
 import { onSignals } from '../signals.js'
 import { note } from '../terminal.js'
+import { several } from '../values.js'
 
 /** What commander has read. */
 export interface ContainerFlags {
@@ -38,15 +39,10 @@ export function addContainerOptions(verb: Command): Command {
     .option('--fresh', 'make the container new, although one is kept')
 }
 
-function several(text: string, others: string[] = []): string[] {
-  return [...others, text]
-}
-
 /** Throws OptionError if an option needs a container, and there is none. */
 export function refuseContainerOptions(flags: ContainerFlags): void {
   const given = NAMES.find((name) => flags[name] !== undefined)
-  if (given !== undefined)
-    throw new OptionError('INVALID_OPTION', `--${given} is for a container: add --container`)
+  if (given !== undefined) throw invalidOption(`--${given} is for a container: add --container`)
 }
 
 /** Opens the container of the project. A signal ends the start. */

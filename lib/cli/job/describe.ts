@@ -2,7 +2,6 @@
  * The state of a job in words, and as an exit code.
  */
 
-import { signalNumber } from '../../base/signals.js'
 import type { JobInfo, JobStatus } from '../../calls/index.js'
 import { exitCodeOfEnd } from '../failure.js'
 import { printTable, short, timeText } from '../table.js'
@@ -40,5 +39,5 @@ export function describeStatus(status: JobStatus, colors: Colors): string {
 
 /** The exit code of its command. A crash has no exit code, so it counts as a failure. */
 export function exitCodeOfJob({ exitCode, signal }: JobStatus): number {
-  return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
+  return exitCodeOfEnd(exitCode, signal)
 }

@@ -5,7 +5,7 @@
  * elsewhere by --yes.
  */
 import type { Command } from 'commander'
-import { OptionError } from '../../base/errors.js'
+import { invalidOption, type OptionError } from '../../base/errors.js'
 import type { JobInfo, Jobs } from '../../calls/index.js'
 import { prunable, removeEnded } from '../../jobs/prune.js'
 import { withExamples } from '../examples.js'
@@ -70,8 +70,7 @@ function question(ended: JobInfo[], { root }: Options): string {
 }
 
 function unconfirmed(root: string): OptionError {
-  return new OptionError(
-    'INVALID_OPTION',
+  return invalidOption(
     `this would remove the ended jobs of all programs of this user in ${root}: name a directory with --root, ` +
       'confirm with --yes, or list the jobs with --dry-run',
   )

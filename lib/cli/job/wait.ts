@@ -2,7 +2,6 @@
  * `nacre job wait`: waits for the end of a job and exits with its code.
  */
 import type { Command } from 'commander'
-import { signalNumber } from '../../base/signals.js'
 import type { JobStatus, Jobs } from '../../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from '../failure.js'
 import { onSignals } from '../signals.js'
@@ -33,7 +32,7 @@ export function addWait(job: Command, finish: Finish): void {
 async function wait(jobs: Jobs, id: string, { timeout, json }: Options): Promise<number> {
   const stop = new AbortController()
   const leave = (code: number) => stop.abort(code)
-  const ignore = onSignals((signal) => leave(exitCodeOfEnd(null, signalNumber(signal))))
+  const ignore = onSignals((signal) => leave(exitCodeOfEnd(null, signal)))
   const timer = timeout === undefined ? undefined : setTimeout(() => leave(TIMED_OUT), timeout)
   let status: JobStatus
   try {

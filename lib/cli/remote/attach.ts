@@ -1,7 +1,7 @@
 /** `nacre attach`: shows the terminal of a process of a server, and types into it. */
 import os from 'node:os'
 import type { Command } from 'commander'
-import { OptionError } from '../../base/errors.js'
+import { invalidOption } from '../../base/errors.js'
 import type { Process } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
 import { connect, exitCodeOfProcess, terminalSize } from '../exec-terminal.js'
@@ -34,7 +34,7 @@ export function addAttach(program: Command, finish: Finish): void {
 /** Resolves with the exit code of the process, or with 0 when the user leaves. */
 async function attachTo(process: Process, { readOnly = false }: Options): Promise<number> {
   if (process.terminal === null)
-    throw new OptionError('INVALID_OPTION', `${printable(process.id)} has no terminal: see nacre logs`)
+    throw invalidOption(`${printable(process.id)} has no terminal: see nacre logs`)
   const leave = new AbortController()
   const hold = readOnly
     ? undefined

@@ -5,7 +5,7 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
-import { OptionError } from '../../base/errors.js'
+import { invalidOption } from '../../base/errors.js'
 import type { Files, FileTransfer } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
 import { printable, write } from '../terminal.js'
@@ -42,12 +42,9 @@ export function addCp(program: Command): void {
 async function copy(from: string, to: string, options: Options): Promise<void> {
   const recursive = options.recursive ?? false
   if (from.startsWith(REMOTE) === to.startsWith(REMOTE))
-    throw new OptionError('INVALID_OPTION', `one of the two paths must begin with ${REMOTE}, and only one`)
+    throw invalidOption(`one of the two paths must begin with ${REMOTE}, and only one`)
   if (recursive && [from, to].includes(STANDARD))
-    throw new OptionError(
-      'INVALID_OPTION',
-      '--recursive is for directories: leave it out, or name a directory',
-    )
+    throw invalidOption('--recursive is for directories: leave it out, or name a directory')
   await useFiles(options, async (files) => {
     if (from === STANDARD) return void (await files.write(to.slice(REMOTE.length), process.stdin))
     if (to === STANDARD) return print(files, from.slice(REMOTE.length))
@@ -66,8 +63,7 @@ async function copy(from: string, to: string, options: Options): Promise<void> {
 const LIMITS = { maxBytes: Number.MAX_SAFE_INTEGER }
 
 function requireRecursive(from: string, isDirectory: boolean, recursive: boolean): void {
-  if (isDirectory && !recursive)
-    throw new OptionError('INVALID_OPTION', `${from} is a directory: copy it with --recursive`)
+  if (isDirectory && !recursive) throw invalidOption(`${from} is a directory: copy it with --recursive`)
 }
 
 function isDirectory(file: string): boolean {

@@ -1,7 +1,6 @@
 /** `nacre logs`: the output of a process of a server. */
 import type { Command } from 'commander'
-import { signalNumber } from '../../base/signals.js'
-import type { Process, ProcessExit } from '../../calls/index.js'
+import type { Process } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
 import { exitCodeOfEnd } from '../failure.js'
 import { onSignals } from '../signals.js'
@@ -46,7 +45,7 @@ async function print(process: Process, { follow = false, tail }: Options): Promi
       if (!follow) return 0
     }
     for await (const event of process.output({ encoding: 'buffer', cursor, follow, signal: stop.signal })) {
-      if (event.type === 'exit') return follow ? exitCodeOf(event) : 0
+      if (event.type === 'exit') return follow ? exitCodeOfEnd(event.exitCode, event.signal) : 0
       if (!(await write(streams[event.type], event.data))) return NOBODY_READS
     }
     return 0
@@ -91,8 +90,4 @@ async function lastLines(
   for (; first !== undefined && extra > 0; extra--)
     first.data = first.data.subarray(first.data.indexOf(NEWLINE) + 1)
   return { pieces, cursor }
-}
-
-function exitCodeOf({ exitCode, signal }: ProcessExit): number {
-  return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
 }

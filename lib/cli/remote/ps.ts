@@ -55,22 +55,12 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
       ),
     ),
   )
-  const listed = processes.flatMap(
-    ({ id, sessionId, terminal, status, startTime, heldBy, command }): Row[] =>
-      status === 'running' || status === 'starting' || hasEnded
-        ? [
-            {
-              id,
-              sessionId,
-              kind: terminal === null ? 'process' : 'terminal',
-              status,
-              startTime,
-              heldBy,
-              command,
-            },
-          ]
-        : [],
-  )
+  const listed = processes
+    .filter(({ status }) => status === 'running' || status === 'starting' || hasEnded)
+    .map(({ id, sessionId, terminal, status, startTime, heldBy, command }): Row => {
+      const kind = terminal === null ? 'process' : 'terminal'
+      return { id, sessionId, kind, status, startTime, heldBy, command }
+    })
   return [...running.flat(), ...listed]
 }
 

@@ -1,8 +1,8 @@
 /** Passes requests and connections on to a port on which a program of a sandbox listens. */
 import type http from 'node:http'
 import type { Duplex } from 'node:stream'
+import { passHttp } from '@nacre/server/internal'
 import { isCode } from 'nacre/internal'
-import { passHttp } from 'nacre/internal/server'
 import { HttpError } from './failure.js'
 import type { Hosted } from './hosted.js'
 import { type Exchange, refuse } from './http.js'

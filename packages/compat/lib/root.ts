@@ -77,7 +77,7 @@ export async function openRoot(api: ApiName, given: string | undefined): Promise
     // What does not exist cannot be hidden, and another server may need it while this one runs.
     const secrets = await own(secretDirectory(), SECRETS_NAME).catch(forgive)
     root.key = isTemporary || secrets === undefined ? freshName(api) : await keyOf(directory, api, secrets)
-    for (const inner of [root.sandboxes, root.records]) await makeDirectories(inner, 0o700)
+    for (const inner of [root.sandboxes, root.records]) makeDirectories(inner, 0o700)
     if (secrets !== undefined) registered = await register(directory, secrets).catch(forgive)
     roots.add(root)
     return root
@@ -165,7 +165,7 @@ function temporary(api: ApiName): Promise<string> {
 /** `name` is what errors call it. */
 async function own(directory: string, name: string): Promise<string> {
   try {
-    await makeDirectories(directory, 0o700)
+    makeDirectories(directory, 0o700)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new OptionError('INVALID_OPTION', `${name} ${directory} cannot be created: ${code}`, { cause })

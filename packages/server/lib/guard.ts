@@ -13,8 +13,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'nacre'
 import { kinds, report, TOKEN_HEADER } from 'nacre/internal'
-import { Secret } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
+import { Secret } from './secret.js'
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/

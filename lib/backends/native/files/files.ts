@@ -7,8 +7,7 @@ import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
 import type { CheckedPath } from '../../../schema/paths.js'
 import { type Engine, returned } from '../engine.js'
 import { infoOf } from './info.js'
-import type { FileScope } from './scope.js'
-import { readWhole, Source } from './source.js'
+import { type FileScope, readWhole, Source } from './source.js'
 import { FileWatch } from './watch.js'
 import { writeFile } from './write.js'
 
@@ -21,61 +20,57 @@ interface Ends {
 const MOST_ENTRIES = 1_000_000
 
 export class NativeFiles implements FilesBackend {
-  readonly #engine: Engine
   readonly #scope: FileScope
 
   /** With a root, relative paths start there and no path leaves it; `chmod`, `rename`, `copy` and `watch` are refused. */
   constructor(engine: Engine, sessionId: string, root: string | null = null) {
-    this.#engine = engine
-    this.#scope = { sessionId, root }
+    this.#scope = { engine, sessionId, root }
   }
 
   async read(plan: FileReadPlan): Promise<Output<Encoding>> {
-    const bytes = await readWhole(this.#engine, this.#scope, plan)
+    const bytes = await readWhole(this.#scope, plan)
     return plan.encoding === 'buffer' ? bytes : decodeText(bytes)
   }
 
   open(path: CheckedPath, plan: FileStreamPlan): FileSource {
-    return new Source(this.#engine, this.#scope, path, plan)
+    return new Source(this.#scope, path, plan)
   }
 
   /** With extended attributes of the new file, by their names. */
   write(plan: FileWritePlan, attributes?: Record<string, string>): Promise<FileInfo> {
-    return writeFile(this.#engine, this.#scope, plan, attributes)
+    return writeFile(this.#scope, plan, attributes)
   }
 
   /** The extended attributes of a regular file whose names begin with `prefix`. */
   async attributes(path: CheckedPath, prefix: string): Promise<Record<string, string>> {
-    const { sessionId } = this.#scope
+    const { engine, sessionId } = this.#scope
     return returned(
-      await this.#engine.call((native, id) => native.fileAttributes(id, sessionId, path.bytes, prefix)),
+      await engine.call((native, id) => native.fileAttributes(id, sessionId, path.bytes, prefix)),
     )
   }
 
   /** Rejects with FILE_TOO_LARGE for more than `most` entries. */
   async list(path: CheckedPath, depth: number, most = MOST_ENTRIES): Promise<FileInfo[]> {
-    const { sessionId, root } = this.#scope
+    const { engine, sessionId, root } = this.#scope
     const { files, handle } = returned(
-      await this.#engine.call((native, id) => native.fileList(id, sessionId, path.bytes, depth, most, root)),
+      await engine.call((native, id) => native.fileList(id, sessionId, path.bytes, depth, most, root)),
     )
     const list = files.map(infoOf)
     if (handle === undefined) return list
     try {
       for (;;) {
-        const more = returned(await this.#engine.call((native, id) => native.fileListNext(id, handle)))
+        const more = returned(await engine.call((native, id) => native.fileListNext(id, handle)))
         if (more.length === 0) return list
         list.push(...more.map(infoOf))
       }
     } finally {
-      this.#engine.release((native) => native.fileClose(handle))
+      engine.release((native) => native.fileClose(handle))
     }
   }
 
   async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
-    const { sessionId, root } = this.#scope
-    const file = await this.#engine.call((native, id) =>
-      native.fileStat(id, sessionId, path.bytes, follow, root),
-    )
+    const { engine, sessionId, root } = this.#scope
+    const file = await engine.call((native, id) => native.fileStat(id, sessionId, path.bytes, follow, root))
     return file && infoOf(file)
   }
 
@@ -102,12 +97,12 @@ export class NativeFiles implements FilesBackend {
   async #change(
     action: Omit<NativeFileAction, 'recursive' | 'root'> & { recursive?: boolean },
   ): Promise<void> {
-    const { sessionId, root } = this.#scope
+    const { engine, sessionId, root } = this.#scope
     const request = { recursive: false, root: root ?? undefined, ...action }
-    await this.#engine.call((native, id) => native.fileChange(id, sessionId, request))
+    await engine.call((native, id) => native.fileChange(id, sessionId, request))
   }
 
   watch(path: CheckedPath, plan: FileWatchPlan): FileWatch {
-    return new FileWatch(this.#engine, this.#scope.sessionId, path, plan)
+    return new FileWatch(this.#scope, path, plan)
   }
 }

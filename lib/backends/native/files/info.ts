@@ -3,27 +3,18 @@ import type { NativeFile } from '../../../boundary/index.js'
 import type { FileInfo } from '../../../calls/index.js'
 import { nameOf } from '../../../schema/paths.js'
 
-export function infoOf({
-  path,
-  pathBytes,
-  kind,
-  size,
-  mode,
-  uid,
-  gid,
-  modified,
-  target,
-}: NativeFile): FileInfo {
+export function infoOf(file: NativeFile): FileInfo {
+  const { path, pathBytes, size, mode, uid, gid, target } = file
   return {
     path,
     ...(pathBytes && { pathBytes }),
     name: nameOf(path),
-    type: kind,
+    type: file.kind,
     size,
     mode,
     uid,
     gid,
-    modifiedAt: new Date(Math.round(modified)),
+    modifiedAt: new Date(Math.round(file.modified)),
     ...(target !== undefined && { target }),
   }
 }

@@ -4,7 +4,15 @@ import type { FileReadPlan, FileStreamPlan } from '../../../requests/files.js'
 import type { FileSource } from '../../../sandbox/backend.js'
 import type { CheckedPath } from '../../../schema/paths.js'
 import { abortable, type Engine } from '../engine.js'
-import type { FileScope } from './scope.js'
+
+/** The meaning of paths in a file call. */
+export interface FileScope {
+  engine: Engine
+  /** The session whose rules apply. */
+  sessionId: string
+  /** Where relative paths start, and which no path leaves. Null: the session's directory, without that limit. */
+  root: string | null
+}
 
 /** For errors. */
 const SUBJECT = 'the read'
@@ -14,9 +22,9 @@ const FIRST_BYTES = 256 * 1024
 const PIECE_BYTES = 1024 * 1024
 
 /** Reads a file to its end, even if it grows meanwhile, but at most `maxBytes`. */
-export async function readWhole(engine: Engine, scope: FileScope, plan: FileReadPlan): Promise<Buffer> {
+export async function readWhole(scope: FileScope, plan: FileReadPlan): Promise<Buffer> {
   const { path, maxBytes, signal } = plan
-  const source = new Source(engine, scope, path, { start: 0, end: maxBytes + 1, signal }, maxBytes)
+  const source = new Source(scope, path, { start: 0, end: maxBytes + 1, signal }, maxBytes)
   try {
     const first = (await source.read()) ?? Buffer.alloc(0)
     if (source.isOver) return within(first, plan)
@@ -44,7 +52,6 @@ function within(content: Buffer, { path, maxBytes }: FileReadPlan): Buffer {
 
 /** A range of a file, in pieces. */
 export class Source implements FileSource {
-  readonly #engine: Engine
   readonly #scope: FileScope
   readonly #path: CheckedPath
   readonly #plan: FileStreamPlan
@@ -59,8 +66,7 @@ export class Source implements FileSource {
   /** True once everything has been read. */
   isOver = false
 
-  constructor(engine: Engine, scope: FileScope, path: CheckedPath, plan: FileStreamPlan, maxSize?: number) {
-    this.#engine = engine
+  constructor(scope: FileScope, path: CheckedPath, plan: FileStreamPlan, maxSize?: number) {
     this.#scope = scope
     this.#path = path
     this.#plan = plan
@@ -82,7 +88,7 @@ export class Source implements FileSource {
     this.isOver = true
     const handle = this.#handle
     this.#handle = undefined
-    if (handle !== undefined) this.#engine.release((native) => native.fileClose(handle))
+    if (handle !== undefined) this.#scope.engine.release((native) => native.fileClose(handle))
   }
 
   async #next(length: number): Promise<Buffer> {
@@ -90,17 +96,17 @@ export class Source implements FileSource {
     if (!this.#isOpen) return await this.#open(position, length)
     const handle = this.#handle
     if (handle === undefined) return Buffer.alloc(0)
-    return await abortable(this.#engine, SUBJECT, this.#plan.signal, (native, id) =>
+    return await abortable(this.#scope.engine, SUBJECT, this.#plan.signal, (native, id) =>
       native.fileReadAt(id, handle, position, length),
     )
   }
 
   /** Reads the first piece. */
   async #open(position: number, length: number): Promise<Buffer> {
-    const { sessionId, root } = this.#scope
+    const { engine, sessionId, root } = this.#scope
     const { bytes: path } = this.#path
     const request = { path, position, length, maxSize: this.#maxSize, root: root ?? undefined }
-    const { file, data, handle } = await abortable(this.#engine, SUBJECT, this.#plan.signal, (native, id) =>
+    const { file, data, handle } = await abortable(engine, SUBJECT, this.#plan.signal, (native, id) =>
       native.fileRead(id, sessionId, request),
     )
     this.#isOpen = true

@@ -9,6 +9,7 @@ import type { FileEvent } from '../../../calls/index.js'
 import type { FileWatchPlan } from '../../../requests/files.js'
 import type { CheckedPath } from '../../../schema/paths.js'
 import { type Engine, returned } from '../engine.js'
+import type { FileScope } from './source.js'
 
 export class FileWatch extends Steps<FileEvent> {
   readonly #engine: Engine
@@ -21,7 +22,7 @@ export class FileWatch extends Steps<FileEvent> {
   readonly #stop = new AbortController()
   #isOver = false
 
-  constructor(engine: Engine, sessionId: string, path: CheckedPath, { recursive, signal }: FileWatchPlan) {
+  constructor({ engine, sessionId }: FileScope, path: CheckedPath, { recursive, signal }: FileWatchPlan) {
     super()
     this.#engine = engine
     this.#signal = signal

@@ -1,35 +1,33 @@
 /** Writes files: as a whole, or in pieces as a source produces them. */
-import { onAbort, refuseAborted } from '../../../base/abort.js'
-import { AbortError } from '../../../base/errors.js'
+import { abortable, refuseAborted } from '../../../base/abort.js'
 import type { FileInfo } from '../../../calls/index.js'
 import type { FileWritePlan } from '../../../requests/files.js'
 import { inputBytes } from '../../../schema/command.js'
 import { readArgument } from '../../../schema/read.js'
 import { type Engine, returned } from '../engine.js'
 import { infoOf } from './info.js'
-import type { FileScope } from './scope.js'
+import type { FileScope } from './source.js'
 
+/** For errors. */
+const SUBJECT = 'the write'
 /** Bytes of one piece. Smaller chunks are collected, since nothing is visible before the end anyway. */
 const PIECE_BYTES = 1024 * 1024
 
 export async function writeFile(
-  engine: Engine,
-  scope: FileScope,
+  { engine, sessionId, root }: FileScope,
   plan: FileWritePlan,
   attributes?: Record<string, string>,
 ): Promise<FileInfo> {
   const { data, signal, mode, append } = plan
-  const { sessionId, root } = scope
   const request = { path: plan.path.bytes, mode, append, attributes, root: root ?? undefined }
   if (data instanceof Uint8Array && data.length <= PIECE_BYTES)
     return infoOf(returned(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data))))
   // Opened before anything is created, since a locked stream throws.
   const source = (data instanceof Uint8Array ? whole(data) : data)[Symbol.asyncIterator]()
-  const stop = new Stop(signal)
   try {
     const handle = returned(await engine.call((native, id) => native.fileWriteOpen(id, sessionId, request)))
     try {
-      await transfer(engine, handle, source, stop)
+      await transfer(engine, handle, source, signal)
       return infoOf(returned(await engine.call((native, id) => native.fileCommit(id, handle))))
     } catch (error) {
       // Resolves once the old state is restored. A session that has ended restores it itself.
@@ -42,8 +40,6 @@ export async function writeFile(
     // Not awaited: a generator may be stuck in its own await forever.
     Promise.resolve(source.return?.()).catch(() => {})
     throw error
-  } finally {
-    stop.release()
   }
 }
 
@@ -52,14 +48,14 @@ async function transfer(
   engine: Engine,
   handle: number,
   source: AsyncIterator<unknown>,
-  stop: Stop,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
   const collected = Buffer.allocUnsafe(PIECE_BYTES)
   let length = 0
   let written: Promise<unknown> = Promise.resolve()
   const flush = async () => {
     await written
-    stop.check()
+    refuseAborted(signal, SUBJECT)
     // The call copies the bytes before it returns.
     const piece = collected.subarray(0, length)
     written = engine.call((native, id) => native.fileWritePiece(id, handle, piece))
@@ -68,8 +64,8 @@ async function transfer(
   }
   try {
     for (;;) {
-      stop.check()
-      const { done, value } = await stop.race(source.next())
+      refuseAborted(signal, SUBJECT)
+      const { done, value } = await abortable(source.next(), signal, SUBJECT)
       if (done) break
       const chunk = readArgument(inputBytes, value, 'data')
       for (let start = 0; start < chunk.length; ) {
@@ -81,7 +77,7 @@ async function transfer(
       }
     }
     if (length > 0) await flush()
-    stop.check()
+    refuseAborted(signal, SUBJECT)
   } finally {
     // Never revert while a piece is being written.
     await written
@@ -90,29 +86,4 @@ async function transfer(
 
 async function* whole(data: Uint8Array): AsyncGenerator<Uint8Array> {
   yield data
-}
-
-/** Aborts a write, even while its source produces nothing. */
-class Stop {
-  readonly #signal: AbortSignal | undefined
-  #fail: (error: Error) => void = () => {}
-  readonly release: () => void
-
-  constructor(signal: AbortSignal | undefined) {
-    this.#signal = signal
-    this.release = onAbort(signal, () => this.#fail(new AbortError(signal?.reason, undefined, 'the write')))
-  }
-
-  check(): void {
-    refuseAborted(this.#signal, 'the write')
-  }
-
-  race<T>(promise: Promise<T>): Promise<T> {
-    if (this.#signal === undefined) return promise
-    // Promise.race would keep a reaction to every step as long as the signal lives.
-    return new Promise<T>((resolve, reject) => {
-      this.#fail = reject
-      promise.then(resolve, reject)
-    })
-  }
 }

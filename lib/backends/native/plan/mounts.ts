@@ -4,7 +4,7 @@
  * No path may lead through a symlink: programs could have made it. The engine follows none either.
  */
 import { fs, path } from '../../../base/builtin.js'
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption, type OptionError } from '../../../base/errors.js'
 import type { NativeMount } from '../../../boundary/index.js'
 import type { CheckedMount } from '../../../schema/isolation-rules.js'
 import { isWithin } from './within.js'
@@ -40,8 +40,7 @@ export function planMounts(mounts: CheckedMount[], write: string[]): NativeMount
 export function requireMounts(given: CheckedMount[] | undefined, sandbox: NativeMount[]): void {
   const texts = (mounts: NativeMount[]) => JSON.stringify(mounts.map((one) => JSON.stringify(one)).sort())
   if (given === undefined || texts(given.map(normalized)) === texts(sandbox)) return
-  throw new OptionError(
-    'INVALID_OPTION',
+  throw invalidOption(
     "isolation.filesystem.mounts of a session must be the sandbox's: leave it out, or give it to the sandbox",
   )
 }
@@ -125,5 +124,5 @@ function entriesOf(directory: string): number | undefined {
 }
 
 function refused(name: string, rule: string, file: string): OptionError {
-  return new OptionError('INVALID_OPTION', `${name} ${rule} '${file}'`)
+  return invalidOption(`${name} ${rule} '${file}'`)
 }

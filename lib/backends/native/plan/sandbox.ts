@@ -2,7 +2,7 @@
  * The options of a sandbox and its sessions, with their defaults.
  */
 import { os, path } from '../../../base/builtin.js'
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption } from '../../../base/errors.js'
 import { absolute, resolveFrom } from '../../../base/working-directory.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
 import type { HostCommand, Logger } from '../../../calls/index.js'
@@ -54,8 +54,7 @@ export function planSandbox(options: unknown): SandboxPlan {
   const env = completeEnv(values.env, values.extendEnv)
   const cwd = absolute(values.cwd ?? '.')
   if (values.shell !== undefined && !path.isAbsolute(values.shell))
-    throw new OptionError(
-      'INVALID_OPTION',
+    throw invalidOption(
       `shell must be an absolute path like '/bin/bash', not ${quote(values.shell)}: leave it out to use the bash on PATH`,
     )
   const places = () =>

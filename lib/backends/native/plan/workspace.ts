@@ -1,6 +1,6 @@
 /** The directory of a copy-on-write workspace, on this machine. */
 import { fs, path } from '../../../base/builtin.js'
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption, type OptionError } from '../../../base/errors.js'
 import { resolveFrom } from '../../../base/working-directory.js'
 import type { NativeWorkspaceConfig } from '../../../boundary/index.js'
 import type { workspaceOptions } from '../../../calls/workspace.js'
@@ -20,10 +20,7 @@ export function planWorkspace(
   const memory = storage === 'memory'
   const other = id !== undefined ? 'id' : 'directory'
   if (memory && (id ?? directory) !== undefined)
-    throw new OptionError(
-      'INVALID_OPTION',
-      `workspace.${other} needs storage: 'disk': layers in memory end with this process`,
-    )
+    throw invalidOption(`workspace.${other} needs storage: 'disk': layers in memory end with this process`)
   const name = given === undefined ? 'workspace' : 'workspace.path'
   const root = realDirectory(resolveFrom(cwd, given ?? '.'), name)
   if (root === '/') throw refuse(name, root, 'must not be the root directory')
@@ -67,5 +64,5 @@ function isWithin(file: string, root: string): boolean {
 }
 
 function refuse(name: string, directory: string, rule: string): OptionError {
-  return new OptionError('INVALID_OPTION', `${name} ${rule}: ${directory}`)
+  return invalidOption(`${name} ${rule}: ${directory}`)
 }

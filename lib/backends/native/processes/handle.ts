@@ -5,7 +5,7 @@
  * even after the engine has forgotten it.
  */
 
-import { engineError, isCode } from '../../../base/errors.js'
+import { engineError, ignoring } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
 import type { NativeKilledBy, NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
 import type { KilledBy, ProcessExit, ProcessInfo, ProcessStatus } from '../../../calls/index.js'
@@ -14,7 +14,6 @@ import type { HoldBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { Holdable } from '../holds.js'
 import type { ProcessPlan } from '../plan/process.js'
-import type { Refusals } from './messages.js'
 
 /** What a handle needs to know of the start. */
 interface Started {
@@ -22,7 +21,16 @@ interface Started {
   source: ProcessPlan['source']
 }
 
+/** The sockets and servers of a process that were refused, see messages.ts. */
+export interface Refusals {
+  /** The number of the first line whose own was not. */
+  upTo: number
+  /** Whether an answer is on its way. */
+  isPending: boolean
+}
+
 export class ProcessHandle {
+  readonly engine: Engine
   /** The process for the engine. */
   readonly ref: NativeProcessRef
   /** Resolves with the last state. */
@@ -37,12 +45,11 @@ export class ProcessHandle {
   readonly input: Holdable
   /** The default signal and delay of `kill`. */
   readonly #killDefaults: { signal: number; forceKillAfterDelay: number }
-  readonly #engine: Engine
   #state: NativeProcess
 
   /** To be called while the start event is handled: later, the engine may have forgotten the process. */
   constructor(engine: Engine, started: NativeProcess, { request, source }: Started) {
-    this.#engine = engine
+    this.engine = engine
     this.#state = started
     this.ref = { processId: started.processId, number: started.number }
     this.#killDefaults = { signal: request.killSignal, forceKillAfterDelay: request.forceKillAfterDelay }
@@ -95,34 +102,30 @@ export class ProcessHandle {
 
   /** Like `ended`, but keeps the event loop alive until then, or until `stop` is aborted. */
   wait(stop?: AbortSignal): Promise<NativeProcess> {
-    const release = this.#engine.hold()
+    const release = this.engine.hold()
     stop?.addEventListener('abort', release, { once: true })
     return this.ended.finally(release)
   }
 
   async #kill(signal: number, forceKillAfterDelay: number, by: NativeKilledBy): Promise<boolean> {
-    try {
-      return await this.#engine.call((native, id) =>
-        native.killProcess(id, this.ref, signal, forceKillAfterDelay, by),
-      )
-    } catch (error) {
-      // The engine has forgotten the process, so it had ended. Its last event may still be on its way.
-      if (isCode(error, 'PROCESS_NOT_FOUND')) return false
-      throw error
-    }
+    const killing = this.engine.call((native, id) =>
+      native.killProcess(id, this.ref, signal, forceKillAfterDelay, by),
+    )
+    // If the engine has forgotten the process, it had ended. Its last event may still be on its way.
+    return (await ignoring(killing, 'PROCESS_NOT_FOUND')) ?? false
   }
 
   /** The last state of a process that the engine has forgotten: it was destroyed before the start was handled here. */
   #lost(): NativeProcess {
     const endedAt = Date.now()
-    if (this.#engine.isDestroyed)
+    if (this.engine.isDestroyed)
       return { ...this.#state, state: 'killed', reason: 'killed', killedBy: { by: 'session' }, endedAt }
     return { ...this.#state, state: 'crashed', endedAt }
   }
 
   #ask(): NativeProcess | null {
     try {
-      return this.#engine.ask((native) => native.process(this.id)) ?? null
+      return this.engine.ask((native) => native.process(this.id)) ?? null
     } catch {
       // The sandbox has been destroyed; the last event follows.
       return null

@@ -5,43 +5,40 @@ import { pause, within } from '../../../base/waiting.js'
 import type { HealthCheck } from '../../../requests/service.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan, ServicePlan } from '../plan/process.js'
-import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'
 import { ATTEMPT_MS, succeedsHidden } from './hidden-command.js'
-import { waitForLog } from './wait-for-log.js'
 import { serves, waitForPort } from './wait-for-port.js'
+import { exitedBeforeReady, notInTime, waitForLog } from './waits.js'
 
 type CommandCheck = HealthCheck & { kind: 'command' }
 
 /** Resolves when the check first passes. Rejects if it does not pass in time, or the process ends. */
 export async function waitUntilHealthy(
-  engine: Engine,
   handle: ProcessHandle,
   { healthCheck, process }: ServicePlan,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const limits = { timeout: healthCheck.timeout, signal }
   if (healthCheck.kind === 'port') {
-    await waitForPort(engine, handle, { ...healthCheck.probe, ...limits })
+    await waitForPort(handle, { ...healthCheck.probe, ...limits })
   } else if (healthCheck.kind === 'log') {
-    await waitForLog(engine, handle, { pattern: healthCheck.pattern, cursor: 0, ...limits })
+    await waitForLog(handle, { pattern: healthCheck.pattern, cursor: 0, ...limits })
   } else {
     const awaited = `\`${healthCheck.shown}\` succeeded`
     await within(
       limits,
       async (stop) => {
-        const passed = await retry(engine, handle, healthCheck, process, stop)
+        const passed = await retry(handle, healthCheck, process, stop)
         stop.throwIfAborted()
-        if (!passed) await exitedBeforeReady(engine, handle, awaited)
+        if (!passed) await exitedBeforeReady(handle, awaited)
       },
-      () => notInTime(engine, handle, awaited, limits.timeout),
+      () => notInTime(handle, awaited, limits.timeout),
     )
   }
 }
 
 /** Whether the check passes now. For a check of the log: whether the process is running. */
 export async function isHealthy(
-  engine: Engine,
   handle: ProcessHandle,
   { healthCheck, process }: ServicePlan,
 ): Promise<boolean> {
@@ -51,22 +48,21 @@ export async function isHealthy(
     { timeout: ATTEMPT_MS, signal: undefined },
     (stop) =>
       healthCheck.kind === 'port'
-        ? serves(engine, handle, healthCheck.probe, stop)
-        : succeeds(engine, healthCheck, process, stop),
+        ? serves(handle, healthCheck.probe, stop)
+        : succeeds(handle.engine, healthCheck, process, stop),
     async () => false,
   )
 }
 
 /** Repeats a check until it passes. False if `stop` was aborted or the process has ended. */
 async function retry(
-  engine: Engine,
   handle: ProcessHandle,
   check: CommandCheck,
   service: ProcessPlan,
   stop: AbortSignal,
 ): Promise<boolean> {
   while (!stop.aborted && !isOver(handle.state)) {
-    if (await succeeds(engine, check, service, stop)) return true
+    if (await succeeds(handle.engine, check, service, stop)) return true
     await Promise.race([pause(check.interval, stop), handle.ended])
   }
   return false

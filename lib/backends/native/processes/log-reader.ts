@@ -30,16 +30,12 @@ export class LogReader {
     return this.#cursor
   }
 
-  /** Reads the next slice immediately; it is empty if there is no output yet. Undefined after `close`. */
-  async read(): Promise<NativeLog | undefined> {
-    const log = await this.#read(this.#cursor, SLICE_BYTES, false)
-    if (log !== undefined) this.#cursor = log.next
-    return log
-  }
-
-  /** Reads the next slice once there is output or the process has ended. Undefined after `close`. */
-  async follow(): Promise<NativeLog | undefined> {
-    const log = await this.#read(this.#cursor, SLICE_BYTES, true)
+  /**
+   * Reads the next slice. With `follow`, it waits until there is output or the process has ended; otherwise the slice is empty if
+   * there is no output yet. Undefined after `close`.
+   */
+  async read(follow: boolean): Promise<NativeLog | undefined> {
+    const log = await this.#read(this.#cursor, SLICE_BYTES, follow)
     if (log !== undefined) this.#cursor = log.next
     return log
   }

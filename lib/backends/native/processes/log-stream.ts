@@ -1,16 +1,14 @@
 /**
- * The log of a process as events: the output so far, then new output, then how the process ended.
- *
- * A class, because a generator's `return()` would wait behind a `next()` that waits for output. Leaving the loop closes the
+ * The log of a process as events: the output so far, then new output, then how the process ended. Leaving the loop closes the
  * reader; the process is unaffected. Nothing is read ahead.
  */
 
 import { onAbort } from '../../../base/abort.js'
 import { AbortError } from '../../../base/errors.js'
+import { Steps } from '../../../base/steps.js'
 import type { NativeLog } from '../../../boundary/index.js'
 import type { Encoding, LogEvent } from '../../../calls/index.js'
 import type { LogStreamPlan } from '../../../requests/logs.js'
-import type { Engine } from '../engine.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { LOOK_BACK_BYTES, LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'
@@ -30,52 +28,37 @@ interface Reading {
   release: () => void
 }
 
-export class LogStream implements AsyncIterableIterator<Event, undefined> {
-  readonly #engine: Engine
+export class LogStream extends Steps<Event> {
   readonly #find: () => ProcessHandle
   readonly #plan: LogStreamPlan
   #reading: Reading | undefined
-  #filling: Promise<void> | undefined
   #events: Event[] = []
   #given = 0
   #over = false
   #failure: { error: unknown } | undefined
 
   /** Reads nothing before the first `next`, which rejects if `find` throws. */
-  constructor(engine: Engine, find: () => ProcessHandle, plan: LogStreamPlan) {
-    this.#engine = engine
+  constructor(find: () => ProcessHandle, plan: LogStreamPlan) {
+    super()
     this.#find = find
     this.#plan = plan
   }
 
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  /** Overlapping calls settle in order. */
-  async next(): Promise<Result> {
+  protected async step(): Promise<Result> {
     for (;;) {
       const value = this.#take()
       if (value !== undefined) return { done: false, value }
       this.#throwFailure()
       if (this.#over) return DONE
-      this.#filling ??= this.#fill().finally(() => {
-        this.#filling = undefined
-      })
-      await this.#filling
+      await this.#fill()
     }
   }
 
-  async return(): Promise<Result> {
+  protected end(): void {
     this.#events = []
     this.#given = 0
     this.#failure = undefined
     this.#close()
-    return DONE
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.return()
   }
 
   #take(): Event | undefined {
@@ -100,7 +83,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
   async #fill(): Promise<void> {
     try {
       const reading = this.#reading ?? (await this.#open())
-      const log = await (this.#plan.follow ? reading.reader.follow() : reading.reader.read())
+      const log = await reading.reader.read(this.#plan.follow)
       if (log !== undefined && !this.#over) await this.#receive(reading, log)
     } catch (error) {
       this.#fail(error)
@@ -110,7 +93,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
   async #open(): Promise<Reading> {
     const { cursor, encoding, follow, signal } = this.#plan
     const handle = this.#find()
-    const reader = new LogReader(this.#engine, handle.ref, cursor, 'awaited')
+    const reader = new LogReader(handle.engine, handle.ref, cursor, 'awaited')
     const abort = () => this.#fail(new AbortError(signal?.reason, undefined, 'reading the log'))
     const release = onAbort(signal, abort)
     const reading = { handle, reader, decoder: new LogDecoder(encoding, cursor), until: Infinity, release }

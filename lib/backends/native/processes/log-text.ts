@@ -7,6 +7,7 @@ import { brokenLength, incompleteLength } from '../../../base/utf8.js'
 import type { NativeProcessRef } from '../../../boundary/index.js'
 import type { Encoding, Output, ProcessLogs } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
+import type { ProcessHandle } from './handle.js'
 import { LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'
 
@@ -27,7 +28,7 @@ export async function readWhole(
   let at = 0
   const end = await reader.end()
   while (reader.cursor < end) {
-    const log = await reader.read()
+    const log = await reader.read(false)
     if (log === undefined) break
     for (const { stream, cursor, data } of log.pieces) {
       if (cursor > at) for (const text of Object.values(streams)) text.skip()
@@ -74,9 +75,9 @@ class Text {
 }
 
 /** The last lines of both streams in order of arrival; empty if they cannot be read. */
-export async function readTail(engine: Engine, process: NativeProcessRef): Promise<string> {
+export async function readTail({ engine, ref }: ProcessHandle): Promise<string> {
   try {
-    const reader = new LogReader(engine, process, 0, 'awaited')
+    const reader = new LogReader(engine, ref, 0, 'awaited')
     const end = await reader.end()
     const start = Math.max(0, end - TAIL_BYTES)
     const log = await reader.peek(start, TAIL_BYTES)

@@ -9,21 +9,14 @@ import type { NativeProcessRef } from '../../../boundary/index.js'
 import type { ReceivedMessage, ReceivedMessages } from '../../../protocol/messages.js'
 import { isDeep, MOST_LEVELS } from '../../../schema/message.js'
 import { quote } from '../../../schema/read.js'
-import { abortable, type Engine } from '../engine.js'
+import { abortable } from '../engine.js'
+import type { ProcessHandle } from './handle.js'
 
 export interface ReceivePlan {
   /** The messages up to here are taken. */
   cursor: number
   follow: boolean
   signal: AbortSignal | undefined
-}
-
-/** The sockets and servers of a process that were refused. */
-export interface Refusals {
-  /** The number of the first line whose own was not. */
-  upTo: number
-  /** Whether an answer is on its way. */
-  isPending: boolean
 }
 
 /** What a line of Bun's own begins with. */
@@ -33,16 +26,15 @@ const REFUSED = JSON.stringify({ cmd: 'NODE_HANDLE_NACK' })
 
 /** Resolves with at least one message, unless nothing follows, or it does not `follow`. */
 export async function receive(
-  engine: Engine,
-  ref: NativeProcessRef,
-  refusals: Refusals,
+  handle: ProcessHandle,
   { cursor, follow, signal }: ReceivePlan,
 ): Promise<ReceivedMessages> {
+  const { engine, ref } = handle
   for (let taken = cursor; ; ) {
     const { lines, first, isOver, rest } = await abortable(engine, 'reading messages', signal, (native, id) =>
       native.receiveMessages(id, ref, taken, follow),
     )
-    const { messages, end } = parse(engine, ref, refusals, lines, first)
+    const { messages, end } = parse(handle, lines, first)
     if (rest !== undefined)
       return { messages: [{ error: noMessage(ref, rest), cursor: end + 1 }], isOver: false }
     if (messages.length > 0 || isOver || !follow) return { messages, isOver }
@@ -65,9 +57,7 @@ function noMessage({ processId }: NativeProcessRef, rest: 'tooLong' | 'cut'): Re
 
 /** The messages, and the number of lines up to their end. A line that is none has an error. */
 function parse(
-  engine: Engine,
-  ref: NativeProcessRef,
-  refusals: Refusals,
+  handle: ProcessHandle,
   lines: string,
   first: number,
 ): { messages: ReceivedMessage[]; end: number } {
@@ -80,13 +70,13 @@ function parse(
     if (line.startsWith(BUN)) continue
     const value = parsedLine(line)
     if (value instanceof Invalid) {
-      const message = `process '${ref.processId}' has sent a line that ${value.why}: ${quote(line)}`
+      const message = `process '${handle.id}' has sent a line that ${value.why}: ${quote(line)}`
       messages.push({ error: { code: 'INVALID_MESSAGE', message }, cursor: cursor + 1 })
       continue
     }
     const own = ownCommand(value)
     if (own === undefined) messages.push({ value, cursor: cursor + 1 })
-    else if (own === 'NODE_HANDLE') refuseHandle(engine, ref, refusals, cursor)
+    else if (own === 'NODE_HANDLE') refuseHandle(handle, cursor)
   }
   return { messages, end: cursor }
 }
@@ -109,12 +99,13 @@ function parsedLine(line: string): unknown {
  * Refuses a socket or a server, once: a line that nothing has taken is read again. A program waits for the answer before it
  * sends the next one, so at most one is on its way, however many a hostile one sends.
  */
-function refuseHandle(engine: Engine, ref: NativeProcessRef, refusals: Refusals, cursor: number): void {
+function refuseHandle(handle: ProcessHandle, cursor: number): void {
+  const { refusals } = handle
   if (cursor < refusals.upTo) return
   refusals.upTo = cursor + 1
   if (refusals.isPending) return
   refusals.isPending = true
-  sendLine(engine, ref, REFUSED)
+  sendLine(handle, REFUSED)
     .catch(() => {})
     .finally(() => {
       refusals.isPending = false
@@ -129,7 +120,7 @@ function ownCommand(value: unknown): string | undefined {
 }
 
 /** Resolves when the kernel has taken the message. */
-export async function sendLine(engine: Engine, ref: NativeProcessRef, line: string): Promise<void> {
+export async function sendLine({ engine, ref }: ProcessHandle, line: string): Promise<void> {
   try {
     await engine.call<true>((native, id) => native.sendMessage(id, ref, Buffer.from(`${line}\n`)))
   } catch (error) {

@@ -1,38 +1,24 @@
 /**
  * A background process on this process's engine. Its properties show the current state.
  */
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption } from '../../../base/errors.js'
 import type { WaitLimits } from '../../../base/waiting.js'
 import { within } from '../../../base/waiting.js'
-import type { NativeProcessRef } from '../../../boundary/index.js'
-import type {
-  Encoding,
-  LogEvent,
-  LogLines,
-  ProcessExit,
-  ProcessInfo,
-  ProcessLogs,
-  ProcessStats,
-  ProcessWaiting,
-  WaitEnd,
-} from '../../../calls/index.js'
+import type * as api from '../../../calls/index.js'
 import type { FoundLine } from '../../../protocol/endpoints.js'
 import type { ReceivedMessages } from '../../../protocol/messages.js'
 import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan, WaitForPlan } from '../../../requests/waits.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
-import { notInTime } from './failures.js'
 import { exitOf, infoOf, type ProcessHandle } from './handle.js'
 import { readLines } from './log-lines.js'
 import { LogStream } from './log-stream.js'
 import { readWhole } from './log-text.js'
 import { type ReceivePlan, receive, sendLine } from './messages.js'
-import { waitFor } from './wait-for.js'
-import { waitForInput } from './wait-for-input.js'
-import { waitForLog } from './wait-for-log.js'
 import { waitForPort } from './wait-for-port.js'
 import { waiting } from './waiting.js'
+import { notInTime, waitFor, waitForInput, waitForLog } from './waits.js'
 import { watch } from './watch.js'
 
 export class LocalProcess implements ProcessBackend {
@@ -49,7 +35,7 @@ export class LocalProcess implements ProcessBackend {
     return this.#current()
   }
 
-  get info(): ProcessInfo {
+  get info(): api.ProcessInfo {
     const { state, input } = this.handle
     return infoOf(state, input)
   }
@@ -73,41 +59,41 @@ export class LocalProcess implements ProcessBackend {
     return this.handle.kill(request)
   }
 
-  async wait(limits: WaitLimits): Promise<ProcessExit> {
+  async wait(limits: WaitLimits): Promise<api.ProcessExit> {
     const { handle } = this
-    const late = () => notInTime(this.#engine, handle, 'it ended', limits.timeout, 'PROCESS_WAIT_TIMEOUT')
+    const late = () => notInTime(handle, 'it ended', limits.timeout, 'PROCESS_WAIT_TIMEOUT')
     return exitOf(await within(limits, (stop) => handle.wait(stop), late))
   }
 
-  async logs({ encoding }: { encoding: Encoding }): Promise<ProcessLogs<Encoding>> {
+  async logs({ encoding }: { encoding: api.Encoding }): Promise<api.ProcessLogs<api.Encoding>> {
     return readWhole(this.#engine, this.handle.ref, encoding)
   }
 
-  async logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>> {
+  async logLines(plan: LogLinesPlan): Promise<api.LogLines<api.Encoding>> {
     return readLines(this.#engine, this.handle.ref, plan)
   }
 
-  output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined> {
-    return new LogStream(this.#engine, this.#current, plan)
+  output(plan: LogStreamPlan): AsyncIterableIterator<api.LogEvent<api.Encoding>, undefined> {
+    return new LogStream(this.#current, plan)
   }
 
-  watch(wantsOutput: boolean): AsyncIterable<LogEvent> {
-    return watch(this.#engine, this.handle, wantsOutput)
+  watch(wantsOutput: boolean): AsyncIterable<api.LogEvent> {
+    return watch(this.handle, wantsOutput)
   }
 
   async waitForLog(plan: LogPlan): Promise<FoundLine> {
-    return waitForLog(this.#engine, this.handle, plan)
+    return waitForLog(this.handle, plan)
   }
 
-  async waitForInput(limits: WaitLimits): Promise<ProcessWaiting> {
-    return waitForInput(this.#engine, this.handle, limits)
+  async waitForInput(limits: WaitLimits): Promise<api.ProcessWaiting> {
+    return waitForInput(this.handle, limits)
   }
 
   async waitForPort(plan: PortPlan): Promise<void> {
-    return waitForPort(this.#engine, this.handle, plan)
+    return waitForPort(this.handle, plan)
   }
 
-  async waitFor(plan: WaitForPlan): Promise<WaitEnd> {
+  async waitFor(plan: WaitForPlan): Promise<api.WaitEnd> {
     return waitFor(this.#engine, this.handle.ref, plan)
   }
 
@@ -116,22 +102,22 @@ export class LocalProcess implements ProcessBackend {
   }
 
   async receive(plan: ReceivePlan): Promise<ReceivedMessages> {
-    return receive(this.#engine, this.#withChannel('messages'), this.handle.refusals, plan)
+    return receive(this.#withChannel('messages'), plan)
   }
 
   async send(line: string): Promise<void> {
-    await sendLine(this.#engine, this.#withChannel('send'), line)
+    await sendLine(this.#withChannel('send'), line)
   }
 
   async disconnect(): Promise<void> {
-    const ref = this.#withChannel('disconnect')
+    const { ref } = this.#withChannel('disconnect')
     this.#engine.ask((native) => native.finishMessages(ref))
   }
 
-  #withChannel(method: string): NativeProcessRef {
-    const { hasChannel, ref } = this.handle
-    if (hasChannel) return ref
-    throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with ipc: true`)
+  #withChannel(method: string): ProcessHandle {
+    const { handle } = this
+    if (handle.hasChannel) return handle
+    throw invalidOption(`${method} needs a process that was started with ipc: true`)
   }
 
   /** Resolves once the pipe took the data, so the writer waits for a process that does not read. */
@@ -162,12 +148,12 @@ export class LocalProcess implements ProcessBackend {
     return this.#engine.ask((native) => native.signalProcess(this.handle.ref, signal)) ?? false
   }
 
-  async stats(): Promise<ProcessStats> {
+  async stats(): Promise<api.ProcessStats> {
     const { ref } = this.handle
     return { ...(await this.#engine.call((native, id) => native.processStats(id, ref))) }
   }
 
-  async waiting(): Promise<ProcessWaiting | null> {
+  async waiting(): Promise<api.ProcessWaiting | null> {
     return waiting(this.#engine, this.handle.ref)
   }
 }

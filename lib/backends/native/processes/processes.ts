@@ -4,6 +4,7 @@
  * The engine decides which processes exist; this table holds one object for each. A process that the engine has forgotten
  * leaves the table at the next lookup, or at the latest when the table has doubled.
  */
+import { deferred } from '../../../base/deferred.js'
 import { engineError, SandboxError, unknownId } from '../../../base/errors.js'
 import type { NativeProcess, NativeProcessStart } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
@@ -68,10 +69,7 @@ export class Processes {
 
   startService(request: ServiceRequest): Promise<LocalService> {
     const plan = { ...request, process: planProcess(request.process, this.#defaults) }
-    let launched: (service: LocalService) => void = () => {}
-    const launch = new Promise<LocalService>((resolve) => {
-      launched = resolve
-    })
+    const launch = deferred<LocalService>()
     const life: ServiceLife = new ServiceLife(
       this.#engine,
       this.#logger,
@@ -79,13 +77,13 @@ export class Processes {
       plan,
       this.revivals,
       () => {
-        launched(service)
+        launch.resolve(service)
         return processOf(this.#add(service))
       },
     )
     const service: LocalService = new LocalService(this.#engine, life)
     const ready = life.begin().then(() => service)
-    return this.#settle<LocalService>(ready, Promise.race([launch, ready]))
+    return this.#settle<LocalService>(ready, Promise.race([launch.promise, ready]))
   }
 
   list({ status, sessionId }: ProcessFilter): ProcessBackend[] {

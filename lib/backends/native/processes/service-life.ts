@@ -159,7 +159,7 @@ export class ServiceLife {
   async #getReady(handle: ProcessHandle): Promise<void> {
     try {
       if (this.#isStopped()) throw new AbortError(undefined, undefined, 'the start of the service')
-      await waitUntilHealthy(this.#engine, handle, this.plan, this.#signal)
+      await waitUntilHealthy(handle, this.plan, this.#signal)
     } catch (error) {
       await handle.kill({ ...AS_STARTED, reason: 'it did not become ready' })
       await this.#remember(handle)
@@ -231,7 +231,7 @@ export class ServiceLife {
 
   async #remember(handle: ProcessHandle): Promise<void> {
     const { state } = handle
-    const logTail = await readTail(this.#engine, handle.ref)
+    const logTail = await readTail(handle)
     this.lastFailure = { ...exitOf(state), endTime: new Date(state.endedAt ?? Date.now()), logTail }
   }
 

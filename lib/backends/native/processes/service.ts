@@ -12,12 +12,10 @@ import { LocalProcess } from './process.js'
 import type { ServiceLife } from './service-life.js'
 
 export class LocalService extends LocalProcess implements ServiceBackend {
-  readonly #engine: Engine
   readonly #life: ServiceLife
 
   constructor(engine: Engine, life: ServiceLife) {
     super(engine, () => life.handle)
-    this.#engine = engine
     this.#life = life
   }
 
@@ -38,8 +36,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
   }
 
   async health(): Promise<ServiceHealth> {
-    const healthy =
-      !this.#life.isStarting && (await isHealthy(this.#engine, this.#life.handle, this.#life.plan))
+    const healthy = !this.#life.isStarting && (await isHealthy(this.#life.handle, this.#life.plan))
     const { restarts, lastFailure } = this
     return { healthy, status: this.info.status, restarts, lastFailure }
   }

@@ -5,37 +5,31 @@
  * proves nothing about this process.
  */
 
-import { isCode } from '../../../base/errors.js'
+import { ignoring } from '../../../base/errors.js'
 import { pause, within } from '../../../base/waiting.js'
 import type { PortPlan, PortProbe } from '../../../requests/waits.js'
-import type { Engine } from '../engine.js'
 import { connect } from '../ports.js'
-import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'
 import { httpStatusOn } from './http-probe.js'
+import { exitedBeforeReady, notInTime } from './waits.js'
 
-export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPlan): Promise<void> {
+export function waitForPort(handle: ProcessHandle, plan: PortPlan): Promise<void> {
   const awaited = describeProbe(plan)
   return within(
     plan,
     async (stop) => {
-      const ready = await Promise.race([handle.ended.then(() => false), probe(engine, handle, plan, stop)])
+      const ready = await Promise.race([handle.ended.then(() => false), probe(handle, plan, stop)])
       stop.throwIfAborted()
-      if (!ready) await exitedBeforeReady(engine, handle, awaited)
+      if (!ready) await exitedBeforeReady(handle, awaited)
     },
-    () => notInTime(engine, handle, awaited, plan.timeout),
+    () => notInTime(handle, awaited, plan.timeout),
   )
 }
 
 /** Checks repeatedly. False if `stop` was aborted or the process has ended. */
-async function probe(
-  engine: Engine,
-  handle: ProcessHandle,
-  plan: PortProbe,
-  stop: AbortSignal,
-): Promise<boolean> {
+async function probe(handle: ProcessHandle, plan: PortProbe, stop: AbortSignal): Promise<boolean> {
   while (!stop.aborted && !isOver(handle.state)) {
-    if (await serves(engine, handle, plan, stop)) return true
+    if (await serves(handle, plan, stop)) return true
     await pause(plan.interval, stop)
   }
   return false
@@ -43,17 +37,14 @@ async function probe(
 
 /** Checks once. */
 export async function serves(
-  engine: Engine,
-  handle: ProcessHandle,
+  { engine, ref, state }: ProcessHandle,
   { port, http }: PortProbe,
   stop: AbortSignal,
 ): Promise<boolean> {
-  if (!(await engine.call((native, id) => native.processListens(id, handle.ref, port)))) return false
+  if (!(await engine.call((native, id) => native.processListens(id, ref, port)))) return false
   if (http === undefined) return true
-  const socket = await connect(engine, handle.state.sessionId, port).catch((error) => {
-    if (!isCode(error, 'PORT_CLOSED')) throw error
-  })
-  if (!socket) return false
+  const socket = await ignoring(connect(engine, state.sessionId, port), 'PORT_CLOSED')
+  if (socket === undefined) return false
   const status = await httpStatusOn(socket, port, http.path, stop)
   return status !== undefined && status >= http.status.min && status <= http.status.max
 }

@@ -2,21 +2,19 @@
  * A process's output as text, and its end, for callbacks. Watching does not keep the event loop alive.
  */
 import type { LogEvent } from '../../../calls/index.js'
-import type { Engine } from '../engine.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'
 
 /** Without output, reports only the end. An error of the log is thrown after the end. */
 export async function* watch(
-  engine: Engine,
   handle: ProcessHandle,
   wantsOutput: boolean,
 ): AsyncGenerator<LogEvent, undefined> {
   let failure: { error: unknown } | undefined
   if (wantsOutput) {
     try {
-      yield* readOutput(engine, handle)
+      yield* readOutput(handle)
     } catch (error) {
       failure = { error }
     }
@@ -27,11 +25,11 @@ export async function* watch(
   return undefined
 }
 
-async function* readOutput(engine: Engine, handle: ProcessHandle): AsyncGenerator<LogEvent, undefined> {
-  const reader = new LogReader(engine, handle.ref, 0, 'idle')
+async function* readOutput({ engine, ref }: ProcessHandle): AsyncGenerator<LogEvent, undefined> {
+  const reader = new LogReader(engine, ref, 0, 'idle')
   const decoder = new LogDecoder('utf8', 0)
   for (;;) {
-    const log = await reader.follow()
+    const log = await reader.read(true)
     if (log === undefined) return undefined
     yield* decoder.write(log) as LogEvent[]
     if (!log.ended) continue

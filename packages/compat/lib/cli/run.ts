@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import path from 'node:path'
-import { OptionError, signalNumber } from 'nacre/internal'
+import { OptionError } from 'nacre/internal'
 import { exitCodeOfEnd, onSignals, printing } from 'nacre/internal/cli'
 import { serveDaytona } from '../daytona/serve.js'
 import { serveE2b } from '../e2b/serve.js'
@@ -70,7 +70,7 @@ class Signals {
     this.first = new Promise((resolve) => {
       onSignals((signal) => {
         if (this.react !== undefined) return this.react(signal)
-        if (this.received !== undefined) process.exit(exitCodeOfEnd(null, signalNumber(signal)))
+        if (this.received !== undefined) process.exit(exitCodeOfEnd(null, signal))
         this.received = signal
         resolve(signal)
       })
@@ -84,12 +84,12 @@ async function runCommand(
   env: Record<string, string>,
   signals: Signals,
 ): Promise<number> {
-  if (signals.received !== undefined) return exitCodeOfEnd(null, signalNumber(signals.received))
+  if (signals.received !== undefined) return exitCodeOfEnd(null, signals.received)
   const child = spawn(file, args, { stdio: 'inherit', env: { ...process.env, ...env } })
   signals.react = (signal) => void child.kill(signal)
   try {
     const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-    return exitCodeOfEnd(code, signal === null ? undefined : signalNumber(signal))
+    return exitCodeOfEnd(code, signal)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new OptionError('INVALID_COMMAND', `${file} cannot be run: ${code}`, { cause })

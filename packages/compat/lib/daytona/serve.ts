@@ -1,6 +1,6 @@
 /** Serves the API of Daytona. */
 import type { IncomingMessage } from 'node:http'
-import { Secret } from 'nacre/internal/server'
+import { Secret } from '@nacre/server/internal'
 import { HttpError } from '../failure.js'
 import { planDaytona } from '../options.js'
 import type { DaytonaOptions, ServingDaytona } from '../public.js'

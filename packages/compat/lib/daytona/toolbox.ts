@@ -2,7 +2,7 @@
 import { createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Secret } from 'nacre/internal/server'
+import { Secret } from '@nacre/server/internal'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, readJson, sendJson, sendNothing, textsOf } from '../http.js'

@@ -1,8 +1,8 @@
 /** The API of E2B, by which clients create and end sandboxes. */
 import os from 'node:os'
+import { Secret } from '@nacre/server/internal'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
-import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import { type Hosted, placeOf } from '../hosted.js'
 import {

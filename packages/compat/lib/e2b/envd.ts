@@ -1,7 +1,7 @@
 /** envd: what E2B runs in each sandbox, for its processes and files. */
 import { createHash } from 'node:crypto'
 import os from 'node:os'
-import { Secret } from 'nacre/internal/server'
+import { Secret } from '@nacre/server/internal'
 import { HttpError, RpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, sendJson, sendNothing } from '../http.js'

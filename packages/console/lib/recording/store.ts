@@ -187,7 +187,7 @@ function bytesOf(segments: StoredSegment[]): number {
 /** Creates it unless it exists, and reads what it has. Others must not be able to read recordings, or to replace them by links. */
 async function prepare(directory: string): Promise<StoredSegment[]> {
   try {
-    await makeDirectories(directory, 0o700)
+    makeDirectories(directory, 0o700)
     const { uid, mode } = await stat(directory)
     if (uid === process.geteuid?.() && (mode & OTHERS_WRITE) === 0) return await segmentsIn(directory)
   } catch (cause) {

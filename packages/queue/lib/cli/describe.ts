@@ -1,5 +1,4 @@
 /** The state of a job of a queue in words, and as an exit code. */
-import { signalNumber } from 'nacre/internal'
 import { exitCodeOfEnd, type printing } from 'nacre/internal/cli'
 import type { QueueJob } from '../public.js'
 
@@ -16,5 +15,5 @@ export function describeQueueJob(job: QueueJob, colors: ReturnType<typeof printi
 export function exitCodeOfQueueJob({ state, result }: QueueJob): number {
   if (state === 'completed') return 0
   const { exitCode = null, signal = null } = result ?? {}
-  return exitCodeOfEnd(exitCode || null, signal === null ? undefined : signalNumber(signal))
+  return exitCodeOfEnd(exitCode || null, signal)
 }

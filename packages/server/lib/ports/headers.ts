@@ -5,7 +5,7 @@
  * of others on this host, or change what a browser does with the rest of the origin. Its links, redirects and cookies must
  * stay below the path of its port.
  */
-import type { passHttp } from 'nacre/internal/server'
+import type * as passHttp from './pass-http.js'
 
 /** Between the client and the server. */
 export interface Outside {

@@ -7,12 +7,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'hono'
 import { aborts, isCode } from 'nacre/internal'
-import { type NativeBackend, passHttp } from 'nacre/internal/server'
+import type { NativeBackend } from 'nacre/internal/server'
 import { Refusal, SHUTTING_DOWN } from '../failure.js'
 import { unboundArrival } from '../file-bodies.js'
 import { upgradeOf } from '../upgrade.js'
 import { type Outside, toClient, toProgram } from './headers.js'
 import { Links, type PortOf } from './links.js'
+import * as passHttp from './pass-http.js'
 
 /** The path as it was sent: what follows the port goes to the program unchanged. */
 const TARGET =

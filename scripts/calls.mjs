@@ -1,12 +1,16 @@
-/** Every call with options: its table, and the route that takes it over HTTP. The docs are written from this list. */
+/** Every call of nacre with options: its table, and the route that takes it over HTTP. The docs are written from this list. */
 
-import { forkOptions } from '../calls/checkpoint.js'
-import { clientOptions } from '../calls/client.js'
-import { containerExecOptions, containerSessionOptions, containerStreamOptions } from '../calls/container.js'
-import { connectProgramOptions, engineMountOptions, openSandboxOptions } from '../calls/engine.js'
-import { eventOptions } from '../calls/events.js'
-import { execOptions, sessionExecOptions } from '../calls/exec.js'
-import { killReason } from '../calls/exit.js'
+import { forkOptions } from '../dist/calls/checkpoint.js'
+import { clientOptions } from '../dist/calls/client.js'
+import {
+  containerExecOptions,
+  containerSessionOptions,
+  containerStreamOptions,
+} from '../dist/calls/container.js'
+import { connectProgramOptions, engineMountOptions, openSandboxOptions } from '../dist/calls/engine.js'
+import { eventOptions } from '../dist/calls/events.js'
+import { execOptions, sessionExecOptions } from '../dist/calls/exec.js'
+import { killReason } from '../dist/calls/exit.js'
 import {
   fileListOptions,
   fileReadOptions,
@@ -15,29 +19,27 @@ import {
   fileTransferOptions,
   fileWatchOptions,
   fileWriteOptions,
-} from '../calls/files.js'
-import { filesystemOptions, isolationOptions, mountOptions, networkOptions } from '../calls/isolation.js'
+} from '../dist/calls/files.js'
+import { filesystemOptions, isolationOptions, mountOptions, networkOptions } from '../dist/calls/isolation.js'
 import {
   jobCancelOptions,
   jobFollowOptions,
   jobListOptions,
   jobPruneOptions,
   jobStartOptions,
-} from '../calls/jobs.js'
-import { limitOptions } from '../calls/limits.js'
-import { logStreamOptions } from '../calls/logs.js'
-import { instrumentOptions } from '../calls/otel.js'
-import { portUrlOptions, sandboxForwardOptions } from '../calls/ports.js'
-import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
-import { sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
-import { secretOptions } from '../calls/secrets.js'
-import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
-import { sessionOptions } from '../calls/session.js'
-import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../calls/waits.js'
-import { workspaceDiffOptions, workspaceOptions } from '../calls/workspace.js'
-import type { CallTable } from '../schema/kind.js'
-import { sendable } from './codec.js'
-import type { AnyCall } from './endpoint.js'
+} from '../dist/calls/jobs.js'
+import { limitOptions } from '../dist/calls/limits.js'
+import { logStreamOptions } from '../dist/calls/logs.js'
+import { instrumentOptions } from '../dist/calls/otel.js'
+import { portUrlOptions, sandboxForwardOptions } from '../dist/calls/ports.js'
+import { killOptions, processOptions, sessionProcessOptions } from '../dist/calls/process.js'
+import { sandboxOptions, setEnvVarsOptions } from '../dist/calls/sandbox.js'
+import { secretOptions } from '../dist/calls/secrets.js'
+import { serviceOptions, sessionServiceOptions } from '../dist/calls/service.js'
+import { sessionOptions } from '../dist/calls/session.js'
+import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../dist/calls/waits.js'
+import { workspaceDiffOptions, workspaceOptions } from '../dist/calls/workspace.js'
+import { sendable } from '../dist/protocol/codec.js'
 import {
   backendCalls,
   checkpointCalls,
@@ -45,25 +47,16 @@ import {
   jobCalls,
   processCalls,
   workspaceCalls,
-} from './simple-calls.js'
-
-export interface Call {
-  /** As the docs show it. */
-  name: string
-  table: CallTable
-  /** Where the JSON body with these options goes. */
-  route?: string
-  /** It is never sent. */
-  local?: true
-}
+} from '../dist/protocol/simple-calls.js'
 
 /** A simple call as the docs show it. */
-function of({ name, method, path, options }: AnyCall): Call {
+function of({ name, method, path, options }) {
   const hasBody = method === 'POST' && sendable(options).length > 0
   return { name, table: options, ...(hasBody && { route: path }) }
 }
 
-export const calls: readonly Call[] = [
+/** @type {readonly import('../dist/protocol/endpoint.js').Call[]} */
+export const calls = [
   { name: 'new Sandbox', table: sandboxOptions, local: true },
   { name: 'new SandboxClient', table: clientOptions, local: true },
   { name: 'openSandbox', table: openSandboxOptions, local: true },

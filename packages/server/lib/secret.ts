@@ -1,5 +1,5 @@
 /** A text that callers must know, like a token. */
-import { crypto } from './builtin.js'
+import { crypto } from 'nacre/internal'
 
 export class Secret {
   readonly #digest: Buffer

@@ -7,10 +7,11 @@
  * they are: the connection of the client is used for nothing else then.
  */
 
-import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
-import { http, stream as streams } from './builtin.js'
-import { clearTimeout, setTimeout } from './timers.js'
+import http, { type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type Duplex, pipeline } from 'node:stream'
+import { clock } from 'nacre/internal'
+
+const { clearTimeout, setTimeout } = clock
 
 export type Headers = ReadonlyArray<readonly [name: string, value: string]>
 
@@ -100,7 +101,7 @@ export function passRequest(
         return fail(new NoReply('has sent a reply that cannot be passed on', { cause: error }))
       }
       // Both end together, also when one breaks: a cut reply must not look complete.
-      streams().pipeline(reply, outgoing, () => onward.connection.destroy())
+      pipeline(reply, outgoing, () => onward.connection.destroy())
     })
     if (headers['content-length'] === undefined && !isChunked) request.end()
     else {
@@ -138,10 +139,7 @@ export function passUpgrade(
     const write = (status: number, headers: Headers) => {
       sent = status
       const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
-      client.write(
-        `HTTP/1.1 ${status} ${http().STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n`,
-        'latin1',
-      )
+      client.write(`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n`, 'latin1')
     }
     request.once('response', (reply) => {
       clearTimeout(late)
@@ -149,7 +147,7 @@ export function passUpgrade(
       // The end of the connection is that of the body. A proxy in front must not use it for another request.
       const others = onward.reply(endToEnd(reply)).filter(([name]) => name !== 'content-length')
       write(reply.statusCode ?? 502, [...others, ['connection', 'close']])
-      streams().pipeline(reply, client, () => client.destroy())
+      pipeline(reply, client, () => client.destroy())
     })
     request.once('upgrade', (reply, connection, first) => {
       clearTimeout(late)
@@ -161,7 +159,7 @@ export function passUpgrade(
       if (head.length > 0) connection.write(head)
       // Pipelines of Bun have more listeners than it takes for a leak.
       for (const end of [client, connection]) end.setMaxListeners(0)
-      streams().pipeline(client, connection, client, () => {
+      pipeline(client, connection, client, () => {
         connection.destroy()
         client.destroy()
       })
@@ -185,8 +183,7 @@ function begin(
   }
   connection.on('error', () => {})
   try {
-    const { request } = http()
-    const begun = request({
+    const begun = http.request({
       method: incoming.method,
       path,
       // A server that closes the connection behind an early reply would break what is still being sent, and so the reply.
