@@ -2426,7 +2426,8 @@ export interface AnySession {
    * `history`, `running`, `killCommand` and `delete` stay open to all, and so do the processes of the session: they have
    * holds of their own.
    *
-   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, SESSION_TERMINATED once its shell has exited, or HELD if it is
+   * already held, even by the same owner.
    */
   hold(owner: string): Promise<Hold<this>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
@@ -3005,7 +3006,8 @@ export interface Sandbox extends AnySandbox<Session> {
    * ```
    *
    * It ends with its `close`, with the session that `sessionId` names, and with the sandbox. Every user of this machine can
-   * connect. Rejects with {@link OptionError}, SESSION_NOT_FOUND, and the error of the system (EADDRINUSE) if `local` is taken.
+   * connect. Rejects with {@link OptionError}, SESSION_NOT_FOUND, SESSION_TERMINATED once the shell of that session has exited,
+   * and the error of the system (EADDRINUSE) if `local` is taken.
    */
   forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
 }

@@ -308,6 +308,12 @@ impl NativeSandbox {
         self.sandbox.restricts_network(session_id.as_deref())
     }
 
+    /// How the shell of a session has exited without `surviveExit`, if it has.
+    #[napi(catch_unwind)]
+    pub fn exit_of(&self, session_id: String) -> Option<String> {
+        self.sandbox.exit_error(&session_id).map(|error| error.message)
+    }
+
     /// Lists the ids of the sessions.
     #[napi(catch_unwind)]
     pub fn sessions(&self) -> Vec<String> {

@@ -3,14 +3,16 @@
  * checkout that this user can read.
  */
 import { execFileSync } from 'node:child_process'
-import { chownSync, rmSync } from 'node:fs'
+import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterAll } from 'vitest'
 
 const uid = 200_000 + (process.pid % 100_000)
-const setpriv = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
 const isRoot = process.geteuid?.() === 0
+// The directory for temporary files of whoever runs the tests may be closed to others.
+const own = path.join(os.tmpdir(), `nacre-ordinary-${uid}`)
+const setpriv = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', 'env', `TMPDIR=${own}`]
 
 /** The wrapper for `startHost`. */
 export const asOrdinaryUser: string[] = isRoot ? setpriv : []
@@ -18,8 +20,11 @@ export const asOrdinaryUser: string[] = isRoot ? setpriv : []
 /** Its number; undefined if this is no root, which starts them as itself. */
 export const ordinaryUser: number | undefined = isRoot ? uid : undefined
 
-// The state directory of these programs, which no other user has.
-if (isRoot) afterAll(() => rmSync(path.join(os.tmpdir(), `nacre-${uid}`), { recursive: true, force: true }))
+if (isRoot) {
+  mkdirSync(own)
+  giveToOrdinaryUser(own)
+  afterAll(() => rmSync(own, { recursive: true, force: true }))
+}
 
 /** Gives a directory to that user. */
 export function giveToOrdinaryUser(directory: string): void {

@@ -56,6 +56,7 @@ describe('a host command in an isolated session', () => {
           for (const given of [place, directory]) giveToOrdinaryUser(given)
           const host = startHost(program(directory, isolation), wrapper, { NACRE_ISOLATION: tier })
           expect(await host.ended()).toBe(0)
+          expect(host.output()).toMatch(/^{/)
           expect(JSON.parse(host.output())).toEqual(EXPECTED)
         })
 

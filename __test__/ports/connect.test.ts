@@ -268,13 +268,35 @@ describe('sandbox.forward', () => {
         },
       }
       for (const [id, exit] of Object.entries(exits)) {
-        await sandbox.createSession({ id, surviveExit: false })
+        const session = await sandbox.createSession({ id, surviveExit: false })
         const local = await sandbox.forward(1, { local: 0, sessionId: id })
         expect(await isFree(local.port)).toBe(false)
         await exit(id)
         await holds(() => isFree(local.port))
+        for (const begin of [
+          () => sandbox.forward(1, { local: 0, sessionId: id }),
+          () => session.hold('a person'),
+        ]) {
+          const { code, message } = (await rejectionOf(begin())) as Error & { code?: string }
+          expect({ code, message }).toEqual({
+            code: 'SESSION_TERMINATED',
+            message: `the shell of session '${id}' ${id === 'exit' ? 'exited with code 3' : 'was killed'}`,
+          })
+        }
         await sandbox.deleteSession(id)
       }
+    }))
+
+  it('of a default session does not end with the one before', () =>
+    withSandbox(async ({ sandbox }) => {
+      const slow = await sandbox.startProcess(`trap '' TERM HUP; echo ready; while :; do sleep 1; done`)
+      await slow.waitForLog('ready')
+      const deleting = sandbox.deleteSession('default')
+      const ran = sandbox.exec('true')
+      const local = await sandbox.forward(1, { local: 0, sessionId: 'default' })
+      await Promise.all([ran, deleting])
+      expect(await isFree(local.port)).toBe(false)
+      await local.close()
     }))
 
   it('survives the exit of a shell that its session survives', () =>

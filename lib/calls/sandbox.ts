@@ -472,7 +472,8 @@ export interface Sandbox extends AnySandbox<Session> {
    * ```
    *
    * It ends with its `close`, with the session that `sessionId` names, and with the sandbox. Every user of this machine can
-   * connect. Rejects with {@link OptionError}, SESSION_NOT_FOUND, and the error of the system (EADDRINUSE) if `local` is taken.
+   * connect. Rejects with {@link OptionError}, SESSION_NOT_FOUND, SESSION_TERMINATED once the shell of that session has exited,
+   * and the error of the system (EADDRINUSE) if `local` is taken.
    */
   forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
 }

@@ -183,7 +183,8 @@ export interface AnySession {
    * `history`, `running`, `killCommand` and `delete` stay open to all, and so do the processes of the session: they have
    * holds of their own.
    *
-   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, SESSION_TERMINATED once its shell has exited, or HELD if it is
+   * already held, even by the same owner.
    */
   hold(owner: string): Promise<Hold<this>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */

@@ -33,7 +33,7 @@ pub fn old(path: &Path) -> PathBuf {
 }
 
 /// A request for the log.
-struct Entry {
+struct LogEntry {
     request: Ended,
     at: SystemTime,
     session: Arc<str>,
@@ -46,7 +46,7 @@ struct Entry {
 pub struct RequestLog {
     path: PathBuf,
     /// Ends the thread when it is dropped. Set by the first request; `None` if the thread cannot be created.
-    sender: OnceLock<Option<SyncSender<Entry>>>,
+    sender: OnceLock<Option<SyncSender<LogEntry>>>,
     /// How many requests have no line.
     missing: Arc<AtomicU64>,
 }
@@ -72,23 +72,23 @@ impl RequestLog {
 
     /// Adds a request that has just ended. Does not block.
     pub fn add(&self, request: Ended, session: Arc<str>, log: Log) {
-        let entry = Entry { request, at: SystemTime::now(), session, log };
+        let entry = LogEntry { request, at: SystemTime::now(), session, log };
         let sender = self.sender.get_or_init(|| self.start().ok()).as_ref();
-        if !sender.is_some_and(|sender| sender.try_send(entry).is_ok()) {
+        if sender.is_none_or(|sender| sender.try_send(entry).is_err()) {
             self.missing.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn start(&self) -> io::Result<SyncSender<Entry>> {
+    fn start(&self) -> io::Result<SyncSender<LogEntry>> {
         let (sender, receiver) = sync_channel(MOST_WAITING);
         let missing = Arc::clone(&self.missing);
-        let writer = Writer { missing, ..Writer::new(self.path.clone(), MOST_BYTES) };
+        let writer = LogWriter { missing, ..LogWriter::new(self.path.clone(), MOST_BYTES) };
         thread::Builder::new().name("nacre-requests".into()).spawn(move || writer.run(&receiver))?;
         Ok(sender)
     }
 }
 
-struct Writer {
+struct LogWriter {
     path: PathBuf,
     file: Option<File>,
     missing: Arc<AtomicU64>,
@@ -99,18 +99,18 @@ struct Writer {
     most_bytes: u64,
 }
 
-impl Writer {
+impl LogWriter {
     fn new(path: PathBuf, most_bytes: u64) -> Self {
         Self { path, file: None, missing: Arc::default(), has_failed: false, is_torn: false, most_bytes }
     }
 
-    fn run(mut self, entries: &Receiver<Entry>) {
+    fn run(mut self, entries: &Receiver<LogEntry>) {
         for entry in entries {
             self.add(&entry);
         }
     }
 
-    fn add(&mut self, entry: &Entry) {
+    fn add(&mut self, entry: &LogEntry) {
         let missing = self.missing.load(Ordering::Relaxed);
         let gap = (missing > 0).then(|| line(&json!({ "time": time(entry.at), "type": "lost", "count": missing })));
         let end = if self.is_torn { "\n" } else { "" };
@@ -180,7 +180,7 @@ fn line(value: &serde_json::Value) -> String {
 }
 
 /// The members of the event.
-fn of(Entry { request, at, session, .. }: &Entry) -> serde_json::Value {
+fn of(LogEntry { request, at, session, .. }: &LogEntry) -> serde_json::Value {
     let Ended { origin, method, path, status, sent, received, duration, secrets, denied, protocol } = request;
     let mut made = json!({
         "time": time(*at), "type": "request", "sessionId": &**session, "host": origin.to_string(), "method": method,
@@ -223,12 +223,12 @@ mod tests {
         }
     }
 
-    fn entry(path: &str) -> Entry {
-        Entry { request: request(path), at: UNIX_EPOCH, session: "default".into(), log: Log::default() }
+    fn entry(path: &str) -> LogEntry {
+        LogEntry { request: request(path), at: UNIX_EPOCH, session: "default".into(), log: Log::default() }
     }
 
-    fn writer(path: &Path, most_bytes: u64) -> Writer {
-        Writer::new(path.into(), most_bytes)
+    fn writer(path: &Path, most_bytes: u64) -> LogWriter {
+        LogWriter::new(path.into(), most_bytes)
     }
 
     fn paths(file: &Path) -> Vec<String> {
@@ -295,7 +295,7 @@ mod tests {
         let (sender, receiver) = sync_channel(1);
         log.sender.set(Some(sender)).unwrap();
         (0..3).for_each(|number| log.add(request(&format!("/{number}")), "s".into(), Log::default()));
-        let mut writer = Writer { missing: Arc::clone(&log.missing), ..writer(&log.path, 1000) };
+        let mut writer = LogWriter { missing: Arc::clone(&log.missing), ..writer(&log.path, 1000) };
         writer.add(&receiver.recv().unwrap());
         assert_eq!(paths(&log.path), ["2", "/0"]);
         assert_eq!(log.missing.load(Ordering::Relaxed), 0);

@@ -49,6 +49,7 @@ impl Egress {
             }
             return Err(self.refuse(&origin, Reason::NotHttp));
         }
+        let watched = treatment.watch(&client)?;
         let start = timeout(HANDSHAKE, LazyConfigAcceptor::new(Acceptor::default(), client)).await??;
         let hello = start.client_hello();
         // Without a name, the host would have to guess, and another name would reach another host behind the same address.
@@ -77,7 +78,8 @@ impl Egress {
                 return Err(error);
             }
         };
-        let exchange = Arc::new(Exchange::new(Arc::clone(&self), treatment, origin, "https", link));
+        let exchange = Exchange::new(Arc::clone(&self), treatment, origin, "https", link);
+        let exchange = Arc::new(exchange.with_client(watched));
         let has_ended = ended(end);
         let served = Arc::clone(&exchange);
         if protocol == b"h2" {
@@ -110,7 +112,9 @@ impl Egress {
             Some(name) => Linked::function(name, &[]),
             None => super::origin::connect_plain(&origin.host, dial).await,
         };
-        let exchange = Arc::new(Exchange::new(Arc::clone(&self), treatment, origin, "http", link));
+        let watched = treatment.watch(&client)?;
+        let exchange = Exchange::new(Arc::clone(&self), treatment, origin, "http", link);
+        let exchange = Arc::new(exchange.with_client(watched));
         let (reader, writer) = client.into_split();
         let client = tokio::io::join(io::Cursor::new(head).chain(reader), writer);
         one(client, Arc::clone(&exchange), ended(end)).await?;

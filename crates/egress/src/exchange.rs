@@ -5,6 +5,7 @@ use super::origin::Link;
 use super::record::{Counted, Record};
 use super::replace::{Inflate, Replace};
 use super::rules::Verdict;
+use super::tunnel::hung_up;
 use super::values::Filled;
 use super::{Body, Call, Egress, Failure, Origin, Purpose, Reason, Secret, Treatment, Wish, credentials, default_port};
 use bytes::Bytes;
@@ -21,13 +22,14 @@ use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 /// Some servers take another method or path from these, which rules have not judged.
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
-const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
+const WEBSOCKET: &str = "websocket";
 
 /// What the requests of a connection have in common.
 pub struct Exchange {
@@ -36,6 +38,8 @@ pub struct Exchange {
     origin: Origin,
     scheme: &'static str,
     link: Link,
+    /// Shows the end of a client whose request waits for an answer, if a rule asks.
+    client: Option<TcpStream>,
     /// The connection that has become a WebSocket.
     upgrades: Mutex<JoinSet<()>>,
 }
@@ -61,7 +65,12 @@ impl Exchange {
         scheme: &'static str,
         link: Link,
     ) -> Self {
-        Self { egress, treatment, origin, scheme, link, upgrades: Mutex::default() }
+        Self { egress, treatment, origin, scheme, link, client: None, upgrades: Mutex::default() }
+    }
+
+    /// The same, which sees the end of its client.
+    pub fn with_client(self, client: Option<TcpStream>) -> Self {
+        Self { client, ..self }
     }
 
     /// Whether there is a connection to the host.
@@ -155,7 +164,7 @@ impl Exchange {
         let is_allowed = match verdict {
             Verdict::Allow => true,
             Verdict::Deny => false,
-            Verdict::Ask => self.egress.observer.allows(&wish).await,
+            Verdict::Ask => self.asks(&wish).await,
         };
         if is_allowed {
             return Ok(());
@@ -165,13 +174,30 @@ impl Exchange {
         Err(Refusal(StatusCode::FORBIDDEN, text))
     }
 
+    /// Waits for an answer, unless the client disconnects: then its request must not be sent any more.
+    async fn asks(&self, wish: &Wish) -> bool {
+        let answer = self.egress.observer.allows(wish);
+        let Some(client) = &self.client else { return answer.await };
+        tokio::select! {
+            biased;
+            () = hung_up(client) => false,
+            is_allowed = answer => is_allowed,
+        }
+    }
+
     fn refused(&self, request: &Request<Body>, reason: Reason) {
         request.extensions().get::<Arc<Record>>().into_iter().for_each(|record| record.denied(reason));
         self.egress.observer.refused(self.wish(request), reason);
     }
 
     fn wish(&self, request: &Request<Body>) -> Wish {
-        let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
+        let method = request.method().to_string();
+        // What a person is asked, and reads, has no characters that hide or reorder others.
+        let shown = |byte: u8| match byte {
+            b'!'..=b'~' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        };
+        let path = request.uri().path().bytes().map(shown).collect();
         Wish { scheme: self.scheme, origin: self.origin.clone(), method, path }
     }
 
@@ -198,7 +224,7 @@ impl Exchange {
         // Another protocol, like h2c, would pass unmasked, and its requests unchecked.
         parts.headers.remove(UPGRADE);
         if upgrade.is_some() {
-            parts.headers.insert(UPGRADE, WEBSOCKET);
+            parts.headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
         }
         // A host may compress the transfer for it. gRPC needs `trailers`.
         if parts.headers.get(TE).is_some_and(|value| value != "trailers") {

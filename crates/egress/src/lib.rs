@@ -29,6 +29,7 @@ pub use origin::system_bundle;
 pub use placeholder::placeholder;
 pub use record::{Ended, shown};
 pub use rules::check_rule;
+pub use tunnel::hung_up;
 
 use authority::Authority;
 use bytes::Bytes;
@@ -38,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::future::Future;
 use std::io;
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -362,5 +364,14 @@ impl Treatment {
         let own = plan.secrets.iter().filter(|secret| secret.is_for(origin)).cloned();
         let handler = plan.handlers.iter().find(|(answered, _)| answered == origin).map(|(_, name)| name.clone());
         Ok(Self { rules, values: Values::new(own.collect(), known), handler })
+    }
+
+    /// Another descriptor of a client, if its requests can have to wait for an answer.
+    fn watch(&self, client: &TcpStream) -> io::Result<Option<TcpStream>> {
+        if !self.rules.iter().any(Rules::can_ask) {
+            return Ok(None);
+        }
+        let copy = client.as_fd().try_clone_to_owned()?;
+        TcpStream::from_std(copy.into()).map(Some)
     }
 }

@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 /// A longer path is refused where a host has rules.
 const LONGEST_PATH: usize = 8192;
+const LONGEST_METHOD: usize = 64;
 const LONGEST_RULE: usize = 256;
 /// Rules for one host.
 const MOST_RULES: usize = 100;
@@ -144,9 +145,8 @@ impl Rules {
     /// Servers differ in what they take for the same: `%2f` and a slash (npm sends `@scope%2fname`), other escapes, upper and
     /// lower case, a slash at the end. The strictest reading counts. What servers read in yet other ways is refused.
     pub fn judge(&self, method: &str, path: &str) -> Verdict {
-        let Some(decoded) = Some(path).filter(|path| path.len() <= LONGEST_PATH).and_then(decoded) else {
-            return Verdict::Deny;
-        };
+        let is_short = method.len() <= LONGEST_METHOD && path.len() <= LONGEST_PATH;
+        let Some(decoded) = decoded(path).filter(|_| is_short) else { return Verdict::Deny };
         let slashes = path.replace("%2f", "/").replace("%2F", "/");
         // A server that decodes first finds a query there.
         let cut = decoded.split(['?', '#']).next().unwrap_or_default();
@@ -159,9 +159,9 @@ impl Rules {
     fn of(&self, method: &str, path: &str) -> Verdict {
         let exact = self.find(method, path, u8::eq).unwrap_or(Verdict::Deny);
         // What only these match may still be allowed.
-        let loose = self.find(method, path, u8::eq_ignore_ascii_case);
-        let bare = path.strip_suffix('/').and_then(|bare| self.find(method, bare, u8::eq_ignore_ascii_case));
-        [loose, bare].into_iter().flatten().fold(exact, Verdict::max)
+        let other = path.strip_suffix('/').map_or_else(|| format!("{path}/"), str::to_owned);
+        let loose = [path, &other].map(|path| self.find(method, path, u8::eq_ignore_ascii_case));
+        loose.into_iter().flatten().fold(exact, Verdict::max)
     }
 
     fn find(&self, method: &str, path: &str, is_same: fn(&u8, &u8) -> bool) -> Option<Verdict> {
@@ -172,6 +172,11 @@ impl Rules {
                 && matches(&rule.pattern, path.as_bytes(), is_same)
         };
         self.0.iter().find(applies).map(|rule| rule.verdict)
+    }
+
+    /// Whether a rule asks.
+    pub fn can_ask(&self) -> bool {
+        self.0.iter().any(|rule| rule.verdict == Verdict::Ask)
     }
 
     /// What is allowed, or asked for, as the rules say it.
@@ -257,6 +262,7 @@ mod tests {
             assert_eq!(all.judge("GET", path), Verdict::Deny, "{path}");
         }
         assert_eq!(all.judge("GET", &format!("/a/{}", "x".repeat(9000))), Verdict::Deny);
+        assert_eq!(all.judge(&"X".repeat(65), "/a/b"), Verdict::Deny);
         assert_eq!(all.judge("GET", "/a/b%2fc%20d%C3%A9"), Verdict::Allow);
         // One reading is not in the rules.
         assert_eq!(all.judge("GET", "/@scope%2fname"), Verdict::Deny);
@@ -279,6 +285,8 @@ mod tests {
             ("GET", "/%61dmin", Verdict::Ask),
             ("GET", "/ADMIN/", Verdict::Ask),
             ("GET", "/%41/b", Verdict::Deny),
+            ("GET", "/a", Verdict::Deny),
+            ("GET", "/A", Verdict::Deny),
             ("GET", "/repos/me/x", Verdict::Allow),
             ("DELETE", "/repos/me/y", Verdict::Allow),
         ] {

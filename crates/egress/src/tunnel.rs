@@ -7,7 +7,8 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, copy_bidirectional};
 use tokio::net::TcpStream;
 
 /// What the first byte of TLS can be (RFC 8446, section 5.1). Servers take alerts before a handshake, so they are TLS, too.
@@ -17,6 +18,9 @@ const TLS: RangeInclusive<u8> = 20..=24;
 pub fn is_tls(first: &u8) -> bool {
     TLS.contains(first)
 }
+
+/// How often to look whether a client that has sent something is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// A first message that is longer is refused.
 const LONGEST_HELLO: usize = 64 << 10;
@@ -35,6 +39,16 @@ impl Egress {
             self.observer.refused(Wish::connection(&origin), Reason::TlsName);
         }
         result.map(drop)
+    }
+}
+
+/// Waits until a client has closed its half, also behind what it has sent and nothing has read.
+pub async fn hung_up(client: &TcpStream) {
+    while let Ok(1..) = client.peek(&mut [0]).await {
+        if client.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()) {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

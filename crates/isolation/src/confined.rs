@@ -48,7 +48,9 @@ impl Confined {
         workspace: Option<&OwnedFd>,
     ) -> io::Result<Self> {
         if confinement.namespaces.is_none() {
-            temporary::make(&confinement.temporary, owner)?;
+            let remedy = "Set TMPDIR to a directory that this user can write to";
+            temporary::make(&confinement.temporary, owner)
+                .map_err(|error| io::Error::other(format!("{error}. {remedy}")))?;
             confinement.certificates.as_ref().map_or(Ok(()), certificates::make)?;
         }
         let caches = confinement.caches.as_ref().map(|place| Held::open(place, owner)).transpose()?;

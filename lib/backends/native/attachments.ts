@@ -29,11 +29,16 @@ export class Attachments {
     connection.once('close', () => this.#connections.delete(connection))
   }
 
-  /** Ends all of a session. */
-  end(sessionId: string): void {
+  /** Ends the holds and forwards of a session whose end begins. A call that ended before it would change how its caller ends. */
+  beginEnd(sessionId: string): void {
     this.holds.end(sessionId)
     this.#forwards.get(sessionId)?.close()
     this.#forwards.delete(sessionId)
+  }
+
+  /** Ends all of a session. */
+  end(sessionId: string): void {
+    this.beginEnd(sessionId)
     for (const [connection, caller] of this.#connections) if (caller === sessionId) connection.destroy()
   }
 

@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
 import { engineError, unknownId } from '../../base/errors.js'
-import type { NativeKilledBy, NativeProcess, NativeQuestion } from '../../boundary/index.js'
+import type { NativeKilledBy, NativeProcess, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type * as api from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import type { EventPlan } from '../../requests/events.js'
@@ -202,8 +202,9 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
+    this.#attachments.beginEnd(id)
     // The default session exists even before its shell has started.
-    if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return this.#attachments.end(id)
+    if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     await this.#engine.call((native, call) => native.deleteSession(call, id))
   }
 
@@ -260,10 +261,10 @@ export class NativeBackend implements Backend {
         if (backend === undefined) connection.destroy()
         else backend.#apply(event, connection)
       },
-      // A call of a host command that ended before its session would change how the caller ends.
       ended(sessionId) {
         const backend = weak.deref()
-        if (backend !== undefined) backend.#attachments.end(sessionId)
+        // Another default session may have begun meanwhile.
+        if (backend !== undefined && !backend.#isAlive(sessionId)) backend.#attachments.end(sessionId)
       },
     }
   }
@@ -320,7 +321,7 @@ export class NativeBackend implements Backend {
     // Otherwise, the listener could take the port of a program that has not begun to listen.
     const isApart = isRestricted && (await this.capabilities()).isolation.network === 'namespace'
     // It may end from here on, and the forward with it.
-    if (sessionId !== undefined) this.#requireSession(sessionId)
+    if (sessionId !== undefined) this.#requireShell(sessionId)
     if (this.#engine.isDestroyed) throw engineError('SANDBOX_DESTROYED', undefined)
     return this.#attachments.forward(sessionId, port, { local, isApart })
   }
@@ -337,7 +338,7 @@ export class NativeBackend implements Backend {
   }
 
   async hold(sessionId: string, owner: string): Promise<HoldBackend> {
-    this.#requireSession(sessionId)
+    this.#requireShell(sessionId)
     return this.#attachments.holds.of(sessionId).take(owner)
   }
 
@@ -393,6 +394,19 @@ export class NativeBackend implements Backend {
 
   #requireSession(id: string): void {
     if (!this.#sessionIds().has(id)) throw unknownId('session', id)
+  }
+
+  /** Whether the engine has this session, and anything can run in it. */
+  #isAlive(id: string): boolean {
+    const isThere = (native: NativeSandbox) => native.sessions().includes(id) && native.exitOf(id) === null
+    return !this.#engine.isDestroyed && this.#engine.ask(isThere) === true
+  }
+
+  /** Also throws SESSION_TERMINATED, once nothing can run in the session any more. */
+  #requireShell(id: string): void {
+    this.#requireSession(id)
+    const exit = this.#engine.ask((native) => native.exitOf(id))
+    if (typeof exit === 'string') throw engineError('SESSION_TERMINATED', exit)
   }
 
   /** Includes the default session, which exists before the engine starts it. */

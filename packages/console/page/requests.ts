@@ -72,8 +72,8 @@ export class RequestsPanel {
 }
 
 /** What is searched. */
-function textOf({ sessionId, method, path, host, denied = '' }: Requested): string {
-  return `${sessionId} ${method} ${path} ${host} ${denied}`.toLowerCase()
+function textOf({ sessionId, method, path, host, denied }: Requested): string {
+  return `${sessionId} ${method} ${path} ${host} ${denied ?? ''}`.toLowerCase()
 }
 
 function rowOf(request: Requested): HTMLElement {

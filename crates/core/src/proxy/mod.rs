@@ -26,7 +26,7 @@ use crate::sys;
 use crate::wanted::{Denial, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
-use nacre_egress::{Egress, Origin, Plan};
+use nacre_egress::{Egress, Origin, Plan, hung_up};
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
@@ -38,7 +38,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
@@ -51,8 +50,6 @@ const MAX_CONNECTIONS: usize = 256;
 const MAX_LOOKUPS: usize = 16;
 /// Time limit for a client's request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How often to look whether a client that has sent something is still there.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long to wait when the process has no free descriptor. Others will be closed.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum denials kept for one command.
@@ -250,16 +247,6 @@ impl Policy {
     /// Decides about a target; see [`Self::rule`] and [`Self::settle`].
     async fn admit(&self, client: &TcpStream, target: Target) -> Result<Target, Target> {
         self.settle(client, self.rule(target)).await
-    }
-}
-
-/// Waits until a client has closed its half, also behind what it has sent and nothing has read.
-async fn hung_up(client: &TcpStream) {
-    while let Ok(1..) = client.peek(&mut [0]).await {
-        if client.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()) {
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

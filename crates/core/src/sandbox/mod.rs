@@ -377,6 +377,11 @@ impl Sandbox {
         isolation.is_some_and(|isolation| isolation.rules.network != Network::Open)
     }
 
+    /// Why a session has no shell any more, if its shell has exited without `survive_exit`.
+    pub fn exit_error(&self, session: &str) -> Option<Error> {
+        self.lock().open.get(session)?.handle.exit_error()
+    }
+
     /// The ids of all sessions. The default session is listed once it has been used.
     pub fn sessions(&self) -> Vec<String> {
         let mut ids: Vec<String> = self.lock().open.keys().cloned().collect();

@@ -252,6 +252,9 @@ impl Session {
             let (state, actions) = step(std::mem::replace(&mut self.state, State::new(true)), event);
             self.state = state;
             if self.state.shell != before {
+                if let Shell::Terminated(code) = self.state.shell {
+                    self.cx.end_reason.exit(code);
+                }
                 tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, from = ?before, to = ?self.state.shell, "shell");
             }
             // What an action leads to at once comes before what has arrived meanwhile.

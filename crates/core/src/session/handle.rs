@@ -3,7 +3,7 @@
 use super::actor;
 use super::config::{Opened, SessionConfig};
 use super::end_reason::EndReason;
-
+use super::errors;
 use super::mailbox::{Sender, WeakSender, mailbox};
 use super::message::{Message, NewHold};
 use super::ports::Network;
@@ -70,6 +70,11 @@ impl WeakHandle {
 }
 
 impl Handle {
+    /// The error of calls that need a shell, once that has exited without `survive_exit`.
+    pub fn exit_error(&self) -> Option<Error> {
+        self.end_reason.exited().map(|code| errors::terminated(&self.id, code))
+    }
+
     /// Starts the session's task. The shell itself is started by the first call that needs it.
     pub fn spawn(config: SessionConfig) -> io::Result<Self> {
         let id = config.id.clone();

@@ -21,8 +21,9 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
@@ -38,17 +39,22 @@ struct Seen {
     trailers: Option<HeaderMap>,
 }
 
-/// Allows what a rule asks for if its path says so.
+/// Allows what a rule asks for if its path says so. `/never` is asked, and not answered.
 #[derive(Default)]
-struct Refusals(Mutex<Vec<String>>, Mutex<Vec<Ended>>);
+struct Refusals(Mutex<Vec<String>>, Mutex<Vec<Ended>>, Notify);
 
 impl Observer for Refusals {
     fn allows(&self, wish: &Wish) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        if wish.path == "/never" {
+            self.2.notify_one();
+            return Box::pin(std::future::pending());
+        }
         Box::pin(std::future::ready(wish.path.ends_with("/yes")))
     }
 
     fn refused(&self, wish: Wish, reason: Reason) {
         self.0.lock().unwrap().push(format!("{reason:?} {wish}"));
+        self.2.notify_one();
     }
 
     fn records(&self) -> bool {
@@ -505,6 +511,54 @@ async fn a_tunnel_without_tls_is_for_hosts_without_a_secret() {
     }
 }
 
+#[tokio::test]
+async fn a_request_is_not_sent_for_a_client_that_has_gone() {
+    for scheme in ["https", "http"] {
+        let world = World::with_rules(&[], Vec::new(), true, &["ask POST /**"], VALUE).await;
+        let request = format!("POST /never HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 4\r\n\r\nbody");
+        let mut client: Box<dyn AsyncWrite + Send + Unpin> = if scheme == "https" {
+            Box::new(world.connect(HOST, &[]).await.unwrap())
+        } else {
+            let (client, inner) = world.accept().await;
+            let (egress, origin) = (Arc::clone(&world.egress), world.origin);
+            tokio::spawn(async move { egress.serve(inner, origin_at(80), TcpStream::connect(origin)).await });
+            Box::new(client)
+        };
+        client.write_all(request.as_bytes()).await.unwrap();
+        world.refused.2.notified().await;
+        assert!(world.refused.0.lock().unwrap().is_empty(), "it waits for an answer");
+        drop(client);
+        world.refused.2.notified().await;
+        assert_eq!(*world.refused.0.lock().unwrap(), [format!("Rule POST {scheme}://{HOST}/never")]);
+        assert!(world.seen().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_host_gets_no_wish_for_a_protocol_that_cannot_be_checked() {
+    let world = World::with_rules(&[], Vec::new(), true, &["GET /**"], VALUE).await;
+    for (given, sent) in [
+        ("Upgrade: h2c\n", &[][..]),
+        ("Upgrade: websocket, h2c\n", &[]),
+        ("Upgrade: WebSocket\nUpgrade: h2c\n", &["websocket"]),
+        ("Upgrade: h2c\nUpgrade: websocket\n", &[]),
+    ] {
+        let reply = world.send(&format!("GET /a HTTP/1.1\nHost: {HOST}\nConnection: close, upgrade\n{given}\n")).await;
+        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+        let seen = world.seen().pop().unwrap();
+        assert_eq!(seen.headers.get_all("upgrade").iter().collect::<Vec<_>>(), sent, "{given}");
+    }
+}
+
+#[tokio::test]
+async fn a_path_is_reported_in_ascii() {
+    let world = World::with_rules(&[], Vec::new(), true, &["ask GET /a/**"], VALUE).await;
+    let reply = world.send(&format!("GET /a/\u{202e}oN HTTP/1.1\nHost: {HOST}\nConnection: close\n\n")).await;
+    let shown = format!("GET https://{HOST}/a/%E2%80%AEoN");
+    assert!(reply.contains(&format!("does not allow {shown}.")), "{reply}");
+    assert_eq!(*world.refused.0.lock().unwrap(), [format!("Rule {shown}")]);
+}
+
 /// The first message of a client.
 fn hello(name: &str) -> Vec<u8> {
     let config = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
@@ -609,21 +663,5 @@ async fn trailers_of_a_request_have_no_secret() {
         let trailers = seen.trailers.unwrap();
         assert!(trailers.values().all(|value| *value == world.placeholder), "{trailers:?}");
         assert_eq!(trailers.len(), 2);
-    }
-}
-
-#[tokio::test]
-async fn a_host_gets_no_wish_for_a_protocol_that_cannot_be_checked() {
-    let world = World::with_rules(&[], Vec::new(), true, &["GET /**"], VALUE).await;
-    for (given, sent) in [
-        ("Upgrade: h2c\n", &[][..]),
-        ("Upgrade: websocket, h2c\n", &[]),
-        ("Upgrade: WebSocket\nUpgrade: h2c\n", &["websocket"]),
-        ("Upgrade: h2c\nUpgrade: websocket\n", &[]),
-    ] {
-        let reply = world.send(&format!("GET /a HTTP/1.1\nHost: {HOST}\nConnection: close, upgrade\n{given}\n")).await;
-        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
-        let seen = world.seen().pop().unwrap();
-        assert_eq!(seen.headers.get_all("upgrade").iter().collect::<Vec<_>>(), sent, "{given}");
     }
 }
