@@ -1,5 +1,6 @@
 /**
- * Compares random states of a shell before and after all that restores them: the supervisor's death, and plain mode.
+ * Compares random states of a shell before and after all that restores them: the supervisor's death, plain mode, and another
+ * sandbox of the same name.
  *
  *   node scripts/states.mjs [--seed N] [--states N]
  *
@@ -23,7 +24,8 @@ const { values } = parseArgs({
   options: { seed: { type: 'string' }, states: { type: 'string', default: '100' } },
 })
 const seed = Number(values.seed ?? process.env.NACRE_SEED ?? Date.now() % 1_000_000_000)
-const MODES = { builtin: {}, plain: { NACRE_ENGINE: 'plain' } }
+const PLAIN = { NACRE_ENGINE: 'plain' }
+const MODES = { builtin: {}, plain: PLAIN, kept: {}, 'kept plain': PLAIN }
 
 /**
  * What a command finds out about the state, one fact per line. It first takes away what would disturb it. Not compared:
@@ -175,12 +177,13 @@ process.exit(deviations > 0 ? 1 : 0)
 /** What the digest prints must be the same in the shell that made the state, and in one that it was restored in. */
 async function check(mode, commands, rest) {
   const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-states-'))
-  const create = (env) =>
-    inMode(env, () => new Sandbox({ cwd: base, extendEnv: false, env: { ...environment, TOKEN: 'secret' } }))
-  const first = create({})
-  const second = create(MODES[mode])
+  const options = { cwd: base, extendEnv: false, env: { ...environment, TOKEN: 'secret' } }
+  const named = mode.startsWith('kept') ? { keep: 'state', stateDir: path.join(base, 'state') } : {}
+  const first = new Sandbox(options)
+  const open = () => inMode(MODES[mode], () => new Sandbox({ ...options, ...named }))
+  let second = open()
   const lost = []
-  const digest = mode === 'plain' ? DIGEST : `${DIGEST}${LIMITS}`
+  const digest = MODES[mode] === PLAIN ? DIGEST : `${DIGEST}${LIMITS}`
   const run = async (sandbox, text) => {
     const result = await sandbox.exec(text, { encoding: 'buffer', timeout: 20_000 })
     if (sandbox === second) lost.push(...(result.lostState ?? []))
@@ -209,6 +212,10 @@ async function check(mode, commands, rest) {
       await sleep(rest)
       signal(supervisor, 'SIGKILL')
       while (isAlive(supervisor)) await sleep(1)
+    }
+    if (named.keep !== undefined) {
+      await second.destroy()
+      second = open()
     }
     const after = await run(second, digest).catch(() => run(second, digest))
     await forget()

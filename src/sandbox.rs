@@ -10,8 +10,8 @@ use crate::requests::Requests;
 use crate::settle::{Pending, Settle};
 use crate::socket::Socket;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativePort, NativeProcess,
-    NativeRunning, NativeSession, NativeStats, NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeFailure, NativeKilledBy, NativePort,
+    NativeProcess, NativeRunning, NativeSession, NativeStats, NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
@@ -81,6 +81,7 @@ impl NativeSandbox {
             supervisor: config.supervisor.into(),
             survive_exit: config.survive_exit,
             state_dir: config.state_dir.into(),
+            keep: config.keep,
             jobs_root: config.jobs_root.into(),
             limits: config.limits.map(process::limits).unwrap_or_default(),
             user: config.user.map(user::spec),
@@ -105,6 +106,13 @@ impl NativeSandbox {
             on_call,
             requests,
         })
+    }
+
+    /// Goes on with what an earlier sandbox of the same name has kept. Returns an error as a call would have it.
+    #[napi(catch_unwind)]
+    pub fn go_on(&self) -> Option<NativeFailure> {
+        let error = self.sandbox.go_on().err()?;
+        Some(NativeFailure { code: error.code.as_str().into(), message: error.message })
     }
 
     /// Queues a command. Returns the number of the process that it can become, or its last event, if the command has ended

@@ -58,6 +58,7 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   ROLLED_BACK: ['ended', 410, 'the sandbox was rolled back during the call'],
   RUNTIME_UNSUPPORTED: ['unsupported', 502, 'the container cannot run nacre'],
   SANDBOX_DESTROYED: ['ended', 503, 'the sandbox has been destroyed; create another one'],
+  SANDBOX_IN_USE: ['conflict', 409, 'another program has the sandbox of this name open'],
   SANDBOX_LOST: ['ended', 502, 'the sandbox and everything in it is lost'],
   SANDBOX_NOT_READY: ['timeout', 502, 'the sandbox was not ready in time'],
   SESSION_ALREADY_EXISTS: ['conflict', 409, 'a session with this id already exists'],

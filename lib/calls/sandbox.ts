@@ -109,6 +109,16 @@ export interface SandboxOptions {
    */
   stateDir?: string
   /**
+   * A name under which the sandbox keeps its sessions in `stateDir`: their directories, variables, functions, aliases, options and
+   * traps, with the values of variables, in files for this user alone. The next sandbox of the name goes on with them, after
+   * `destroy`, a crash of this program or a restart of the container, if `stateDir` is still there. A state is written after a
+   * command has answered, at most every 50 ms; what a crash comes before is as it was before the command. A copy-on-write
+   * workspace without an `id` is kept under the same name. Processes end with this program. Letters, digits, `.`, `_` and `-`,
+   * at most 128. The first call rejects with SANDBOX_IN_USE while another sandbox has the name, and with SANDBOX_LOST if a
+   * file is damaged or of another version of nacre. Default: nothing is kept.
+   */
+  keep?: string
+  /**
    * Directory of durable jobs, each in its own subdirectory; see {@link Jobs}. The first job creates it with mode 0700.
    * If it belongs to another user, is writable by others or is a symlink, every call rejects with
    * STATE_DIR_UNAVAILABLE. Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
@@ -144,6 +154,7 @@ export const sandboxOptions = table<SandboxOptions>()({
   forceKillAfterDelay: { ...milliseconds, default: 5000 },
   surviveExit: { ...flag, default: true },
   stateDir: directoryText,
+  keep: identifier,
   jobsRoot: directory,
   user,
   limits,

@@ -21,6 +21,8 @@ pub struct NativeConfig {
     pub survive_exit: bool,
     /// The directory for everything that the sandbox stores on disk.
     pub state_dir: String,
+    /// The name under which it keeps what it is.
+    pub keep: Option<String>,
     /// Directory of the durable jobs.
     pub jobs_root: String,
     /// Limits of the whole sandbox; `openFiles`: of each process.
@@ -45,6 +47,15 @@ pub struct NativeConfig {
     pub commands_root: Option<String>,
     /// Send `log` events.
     pub log: Option<bool>,
+}
+
+/// Why a call fails that is made at once.
+#[napi(object, object_from_js = false)]
+pub struct NativeFailure {
+    /// The code of the error.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
 }
 
 /// A user: a name, or both numeric ids.

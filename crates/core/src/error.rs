@@ -85,6 +85,10 @@ pub enum Code {
     InvalidPath,
     /// The sandbox has been destroyed.
     SandboxDestroyed,
+    /// Another sandbox of this name is open.
+    SandboxInUse,
+    /// What a sandbox has kept is damaged, or of another version.
+    SandboxLost,
     /// The engine itself failed; the message says where.
     EngineError,
 }
@@ -132,6 +136,8 @@ impl Code {
             Self::NoSpace => "NO_SPACE",
             Self::InvalidPath => "INVALID_PATH",
             Self::SandboxDestroyed => "SANDBOX_DESTROYED",
+            Self::SandboxInUse => "SANDBOX_IN_USE",
+            Self::SandboxLost => "SANDBOX_LOST",
             Self::EngineError => "ENGINE_ERROR",
         }
     }

@@ -5,6 +5,7 @@
 
 use crate::error::{Code, Error};
 use crate::exec::KilledBy;
+use crate::hook::Hook;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Process, ProcessChange, Waiting};
 use crate::questions::{self, Question, QuestionAnswer};
@@ -12,6 +13,7 @@ use crate::wanted::{Denial, Wanted};
 use nacre_containment::lock::Lock;
 use nacre_egress::Ended;
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
@@ -95,6 +97,8 @@ pub struct CommandEnd {
     pub duration: Duration,
     /// The bytes of both streams.
     pub total: [u64; 2],
+    /// Nothing in the shell has changed but `$?`.
+    pub keeps_state: bool,
     /// The directory of the session.
     pub cwd: String,
 }
@@ -170,6 +174,7 @@ pub struct Feed {
     /// time they print, so it needs no lock.
     last_read: AtomicU64,
     made_at: Instant,
+    on_event: OnceLock<Hook<FeedEvent>>,
 }
 
 impl Default for Feed {
@@ -180,6 +185,7 @@ impl Default for Feed {
             reading: AtomicUsize::default(),
             last_read: AtomicU64::default(),
             made_at: Instant::now(),
+            on_event: OnceLock::new(),
         }
     }
 }
@@ -200,6 +206,9 @@ impl Feed {
         ring.last += 1;
         ring.bytes += what.size();
         let event = FeedEvent { number: ring.last, at: SystemTime::now(), session: session.into(), what };
+        if let Some(hook) = self.on_event.get() {
+            hook.call(&event);
+        }
         ring.events.push_back(event);
         while ring.events.len() > MOST_EVENTS || ring.bytes > MOST_BYTES {
             let dropped = ring.events.pop_front().map_or(0, |event| event.what.size());
@@ -207,6 +216,11 @@ impl Feed {
         }
         drop(ring);
         self.grown.notify_waiters();
+    }
+
+    /// Calls this with each event that is added from now on. It must not add events. A second call has no effect.
+    pub fn on_event(&self, hook: Hook<FeedEvent>) {
+        let _ = self.on_event.set(hook);
     }
 
     /// Number of the last event.

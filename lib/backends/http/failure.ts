@@ -36,6 +36,10 @@ export interface Asked {
 
 /** What helps against a refusal that only the caller's settings cause. */
 const REMEDIES = new Map([
+  [
+    'CALLER_NOT_FOUND',
+    ': the server has started again, and the call may have run before; look before you repeat it',
+  ],
   ['NOT_FOUND', ': check the URL of the server'],
   ['UNAUTHORIZED', ': give the client the token of the server with the option token'],
 ])

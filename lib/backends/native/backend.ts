@@ -364,7 +364,7 @@ export class NativeBackend implements Backend {
     return this.#engine.destroy()
   }
 
-  /** A sandbox with the same options, except that its workspace has no name. */
+  /** A sandbox with the same options, except that neither it nor its workspace has a name. */
   #branch(show: Show | undefined): Branch {
     if (show === undefined) throw engineError('WORKSPACE_NOT_ENABLED', undefined)
     const { config } = this.#plan
@@ -372,6 +372,7 @@ export class NativeBackend implements Backend {
       ...this.#plan,
       config: {
         ...config,
+        keep: undefined,
         envNames: [...config.envNames],
         envValues: [...config.envValues],
         workspace: config.workspace && { ...config.workspace, id: undefined },

@@ -146,6 +146,7 @@ export class Engine {
 
   /** Ids of the engine's sessions. */
   sessions(): string[] {
+    if (this.#config.keep !== undefined && this.#destroyed === undefined) this.start()
     return this.ask((native) => native.sessions()) ?? []
   }
 
@@ -202,12 +203,16 @@ export class Engine {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
     if (this.#native !== undefined) return this.#native
     const { addon, supervisor } = loadAddon()
+    let native: NativeSandbox
     try {
-      this.#native = new addon.NativeSandbox({ ...this.#config, supervisor }, this.#calls.dispatch)
-      return this.#native
+      native = new addon.NativeSandbox({ ...this.#config, supervisor }, this.#calls.dispatch)
     } catch (cause) {
       throw refused(cause)
     }
+    const failure = native.goOn()
+    if (failure !== null) throw engineError(failure.code, failure.message)
+    this.#native = native
+    return native
   }
 }
 

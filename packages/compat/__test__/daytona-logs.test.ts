@@ -72,7 +72,7 @@ it('a log is followed through what is added to a piece, and dropped behind the l
 
 async function withHosted(test: (hosted: Hosted) => Promise<void>): Promise<void> {
   const sandboxes = temporary('nacre-hosted-')
-  const record: SandboxRecord = { id: 'own', env: {}, startedAt: 0, hasNetwork: true }
+  const record: SandboxRecord = { id: 'own', env: {}, startedAt: 0, network: 'host' as const }
   const open = async ({ view }: Hosted) => new Sandbox({ cwd: view.home })
   const place = { open, sandboxes, records: sandboxes, home: '/home/user', user: 'user', isMounted: false }
   const hosted = new Hosted(record, place)

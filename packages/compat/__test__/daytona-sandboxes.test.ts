@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import net from 'node:net'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -17,6 +18,7 @@ import { serveDaytona, serveE2b } from '@nacre/compat'
 import { OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { outerAddress } from '../../../__test__/helpers/serving.js'
 import { temporary } from '../../../__test__/helpers/temporary.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { until } from '../../../__test__/helpers/until.js'
@@ -136,11 +138,7 @@ describe('sandboxes', () => {
 
   it('refuse what would not hold, by its name', () =>
     withDaytonaSandbox(async (sandbox, { create, server, daytona }) => {
-      for (const params of [
-        { networkAllowList: '10.0.0.0/8' },
-        { volumes: [{ volumeId: 'v', mountPath: '/v' }] },
-        { autoPauseInterval: 5 },
-      ])
+      for (const params of [{ volumes: [{ volumeId: 'v', mountPath: '/v' }] }, { autoPauseInterval: 5 }])
         expect((await rejectionOf(create(params))).message).toContain(
           `nacre does not support ${Object.keys(params)[0]}`,
         )
@@ -161,7 +159,7 @@ it('what is due for a sandbox depends on its state, its use and its intervals', 
   const minute = 60_000
   const now = 100 * minute
   const due = (state: 'running' | 'paused', changes: Partial<DaytonaRecord>, connections = 0) => {
-    const given = { labels: {}, env: {}, user: '', snapshot: '', isPublic: false, hasNetwork: true }
+    const given = { labels: {}, env: {}, user: '', snapshot: '', isPublic: false, network: 'host' as const }
     const intervals = { autoStop: 15, autoArchive: 0, autoDelete: -1, ttl: 0 }
     const record = { ...newRecord({ ...given, ...intervals }), startedAt: 0, lastUse: minute, ...changes }
     const busy = new Set(Array.from({ length: connections }, () => ({})))
@@ -217,6 +215,20 @@ describe('isolation', () => {
       expect((await (await create()).process.executeCommand(connect)).exitCode).toBe(0)
       const alone = await create({ networkBlockAll: true })
       expect((await alone.process.executeCommand(connect)).exitCode).not.toBe(0)
+      const outer = outerAddress()
+      const listening = createServer((_, response) => response.end('reached')).listen(0, outer)
+      await once(listening, 'listening')
+      const fetch = `curl -sS http://${outer}:${(listening.address() as net.AddressInfo).port}/`
+      const reached = async (options: object) =>
+        (await (await create(options)).process.executeCommand(fetch)).result?.includes('reached')
+      expect(await reached({ domainAllowList: 'example.com, *.example.org' })).toBe(false)
+      expect(await reached({ domainAllowList: 'example.com', networkAllowList: `${outer}/32` })).toBe(true)
+      listening.close()
+      const refused = await rejectionOf(create({ networkAllowList: '10.0.0.0/8' }))
+      expect(refused).toMatchObject({
+        statusCode: 501,
+        message: expect.stringContaining('ranges of addresses'),
+      })
     }))
 })
 

@@ -15,7 +15,7 @@ export const e2b: Times<E2bRecord> = {
   due: dueOf,
   create(random, now) {
     const timeout = 1000 * (1 + random.below(120))
-    const given = { template: 'base', metadata: {}, env: {}, hasNetwork: true }
+    const given = { template: 'base', metadata: {}, env: {}, network: 'host' as const }
     const record = newRecord(timeout, { ...given, pausesOnTimeout: random.below(2) === 0 })
     return { ...record, startedAt: now, endAt: now + timeout }
   },
@@ -34,7 +34,7 @@ export const daytona: Times<DaytonaRecord> = {
       user: 'daytona',
       snapshot: 'local',
       isPublic: false,
-      hasNetwork: true,
+      network: 'host' as const,
     }
     const record = newDaytonaRecord({
       ...given,

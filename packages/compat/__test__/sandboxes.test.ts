@@ -17,9 +17,20 @@ import {
 } from 'e2b'
 import { OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { outerAddress } from '../../../__test__/helpers/serving.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
+import { networkRules } from '../lib/network.js'
 import { connectionOf, request, withSandbox, withServer } from './place.js'
+
+/** A server on an address that sandboxes do not have for themselves. */
+async function listenOn(host: string) {
+  const server = http.createServer((_, response) => response.end('reached'))
+  server.listen(0, host)
+  await once(server, 'listening')
+  const { port } = server.address() as net.AddressInfo
+  return { port, [Symbol.asyncDispose]: async () => void server.close() }
+}
 
 const directories = (root: string) => readdirSync(path.join(root, 'sandboxes'))
 
@@ -230,8 +241,7 @@ describe('sandboxes', () => {
     withSandbox(async (sandbox, { create, server, connection }) => {
       for (const [network, rule] of [
         [{ denyOut: ['8.8.8.8'] }, 'denyOut other than 0.0.0.0/0'],
-        [{ denyOut: ['0.0.0.0/0'], allowOut: ['1.1.1.1'] }, 'allowOut'],
-        [{ allowOut: ['1.1.1.1'] }, 'allowOut'],
+        [{ rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } }, 'rules without allowOut'],
         [{ allowPublicTraffic: false }, 'allowPublicTraffic: false'],
         [{ denyOut: ['0.0.0.0/0'], allowPublicTraffic: false }, 'allowPublicTraffic: false'],
         [{ maskRequestHost: 'a' }, 'maskRequestHost'],
@@ -305,6 +315,53 @@ describe('isolation', () => {
       }
       await (await create({ network: { allowPublicTraffic: true } })).commands.run(connect)
     }))
+
+  it('is for the hosts that the client allows', () =>
+    withServer(async ({ create }) => {
+      const outer = outerAddress()
+      await using listening = await listenOn(outer)
+      const fetch = `curl -sS http://${outer}:${listening.port}/`
+      const deny = { denyOut: ['0.0.0.0/0'] }
+      const allowed = await create({ network: { ...deny, allowOut: [outer, '*.example.com'] } })
+      expect((await allowed.commands.run(fetch)).stdout).toBe('reached')
+      for (const network of [{ allowOut: ['example.com'] }, { ...deny, allowOut: ['example.com'] }]) {
+        const { commands } = await create({ network })
+        const { stdout } = await commands.run(`${fetch} || true`)
+        expect(stdout).not.toContain('reached')
+      }
+      for (const [network, message] of [
+        [{ allowOut: ['10.0.0.0/8'] }, '501: nacre does not support ranges of addresses in network.allowOut'],
+        [{ allowOut: ['a.test:80'] }, '400: network.allowOut must have names of hosts'],
+        [
+          { allowOut: ['a.test'], rules: { 'a.test': [{ mask: 1 }] } },
+          '501: nacre does not support rules of a.test',
+        ],
+        [
+          { allowOut: ['a.test'], rules: { 'a.test': [{ transform: { headers: { 'a b': 'c' } } }] } },
+          '400: network.rules of a.test must have valid names',
+        ],
+      ] as const)
+        expect((await rejectionOf(create({ network: network as never }))).message).toContain(message)
+    }))
+
+  it('adds the headers of rules to requests', async () => {
+    const headers = { 'api.test': { Authorization: 'Bearer token', 'X-Own': '1' } }
+    const { handle } = networkRules({ allow: ['api.test:*'], headers }) ?? {}
+    expect(Object.keys(handle ?? {})).toEqual(['api.test:80', 'api.test:443'])
+    const request = new Request('https://api.test/a', {
+      method: 'POST',
+      body: 'x',
+      headers: { authorization: 'no' },
+    })
+    const forward = async (sent: Request) => Response.json([await sent.text(), ...sent.headers])
+    const response = await handle?.['api.test:443']?.(request, { forward } as never)
+    expect(await response?.json()).toEqual([
+      'x',
+      ['authorization', 'Bearer token'],
+      ['content-type', 'text/plain;charset=UTF-8'],
+      ['x-own', '1'],
+    ])
+  })
 
   it('can be none: then only clients see /home/user', () =>
     withServer(

@@ -4,7 +4,7 @@ import { type WatchEvent, Watchers } from '../lib/e2b/watch.js'
 import { Hosted } from '../lib/hosted.js'
 
 function hostedSandbox(): Hosted {
-  const record = { id: 'own', env: {}, startedAt: 0, hasNetwork: true }
+  const record = { id: 'own', env: {}, startedAt: 0, network: 'host' as const }
   const open = () => Promise.reject(new Error('it does not run'))
   const place = { open, sandboxes: '/', records: '/', home: '/home/user', user: 'user', isMounted: false }
   return new Hosted(record, place)

@@ -5,6 +5,7 @@ import type { FilesystemRules, Process, Sandbox } from 'nacre'
 import { engineError } from 'nacre/internal'
 import { backendOf, type NativeBackend } from 'nacre/internal/server'
 import { HttpError } from './failure.js'
+import type { RecordNetwork } from './network.js'
 import { View } from './view.js'
 
 const MOST_CONNECTIONS = 512
@@ -15,7 +16,7 @@ export interface SandboxRecord {
   env: Record<string, string>
   /** Milliseconds since 1970. */
   startedAt: number
-  hasNetwork: boolean
+  network: RecordNetwork
 }
 
 /** Where and how all sandboxes of a server run. */

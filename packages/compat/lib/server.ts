@@ -9,6 +9,7 @@ import { HttpError } from './failure.js'
 import { checkCaller, type Preview, previewOf } from './guard.js'
 import type { Hosted, Place, SandboxRecord } from './hosted.js'
 import { type Exchange, refuse } from './http.js'
+import { networkRules } from './network.js'
 import type { Plan } from './options.js'
 import { previewRequest, previewUpgrade } from './preview.js'
 import { Registry, type RegistryOptions } from './registry.js'
@@ -127,7 +128,8 @@ async function placeOf<R extends SandboxRecord>(
     home,
     user,
     async open({ view, record }: Hosted<R>, rules: FilesystemRules) {
-      if (isolation === 'none' && !record.hasNetwork)
+      const network = networkRules(record.network)
+      if (isolation === 'none' && record.network !== 'host')
         throw new HttpError(501, "with isolation 'none', a sandbox cannot be kept from the network")
       return new Sandbox({
         cwd: view.home,
@@ -146,7 +148,8 @@ async function placeOf<R extends SandboxRecord>(
           isolation === 'none'
             ? undefined
             : {
-                preset: record.hasNetwork ? isolation : 'workspace',
+                preset: record.network === 'none' ? 'workspace' : isolation,
+                ...(network && { network }),
                 filesystem: { ...rules, hide: [...secrets, ...(await hiddenPaths(root, isMounted))] },
               },
         logger,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The version of the state of shells. Another one can read neither its form nor what a shell has written.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What a rollback has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,18 +45,18 @@ struct Replaced {
 
 /// The sessions of a checkpoint.
 #[derive(Serialize, Deserialize)]
-struct KeptCheckpoint {
-    version: String,
+pub(super) struct KeptCheckpoint {
+    pub(super) version: String,
     /// That of the sandbox. The isolation of its sessions is at least as strict.
-    isolation: Option<Isolation>,
-    sessions: Vec<KeptSession>,
+    pub(super) isolation: Option<Isolation>,
+    pub(super) sessions: Vec<KeptSession>,
 }
 
 /// A session with its state.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct KeptSession {
-    new: NewSession,
-    saved: Saved,
+    pub(super) new: NewSession,
+    pub(super) saved: Saved,
 }
 
 /// The states of sessions, for a checkpoint.

@@ -29,6 +29,8 @@ pub struct Config {
     pub survive_exit: bool,
     /// The directory for everything that the sandbox stores on disk.
     pub state_dir: PathBuf,
+    /// The name under which it keeps what it is, for the next sandbox of this name.
+    pub keep: Option<String>,
     /// The directory of its durable jobs, which isolated programs must not see.
     pub jobs_root: PathBuf,
     /// Runs each command in a new bash, although the shell could load the builtin.

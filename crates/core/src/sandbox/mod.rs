@@ -5,6 +5,7 @@ mod checkpoint;
 mod config;
 mod files;
 mod fork;
+mod keep;
 mod pause;
 mod ports;
 mod secrets;
@@ -29,6 +30,7 @@ use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, Saved, Sessi
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
+use keep::Keeper;
 use nacre_containment::lock::Lock;
 use nacre_containment::session_mark::Marks;
 use nacre_egress::Plan;
@@ -88,11 +90,14 @@ struct Inner {
     feed: Arc<Feed>,
     questions: Arc<Questions>,
     secrets: Secrets,
+    /// What the sandbox keeps on the disk, if it has a name.
+    keeper: OnceLock<Keeper>,
     /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
 }
 
 /// A session that calls can use.
+#[derive(Clone)]
 struct OpenSession {
     handle: Handle,
     /// How it was created.
@@ -153,6 +158,7 @@ impl Sandbox {
                 processes: Registry::default(),
                 questions: Arc::new(questions(Arc::clone(&feed), config.on_question.clone())),
                 secrets: Secrets::default(),
+                keeper: OnceLock::new(),
                 feed,
                 files: Arc::default(),
                 config,
@@ -366,7 +372,12 @@ impl Sandbox {
     /// Sets and unsets variables of a session.
     pub fn set_env(&self, session: &str, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let setting = self.session(session).map(|handle| handle.set_env(vars));
-        async move { setting?.await }
+        let (sandbox, session) = (self.downgrade(), session.to_string());
+        async move {
+            let set = setting?.await;
+            sandbox.upgrade().inspect(|sandbox| sandbox.has_changed(&session));
+            set
+        }
     }
 
     /// Whether rules restrict the network of a session, or of the sandbox.
@@ -412,20 +423,32 @@ impl Sandbox {
 
     /// Ends all sessions; every later call fails. Resolves once all processes have exited.
     pub fn destroy(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
-        let handles: Vec<Handle> = {
+        let (handles, kept) = {
             let mut sessions = self.lock();
             sessions.destroyed = true;
             self.inner.processes.end_with(None);
-            let open: Vec<Handle> = sessions.open.drain().map(|(_, open)| open.handle).collect();
-            open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
+            let open: Vec<OpenSession> = sessions.open.drain().map(|(_, open)| open).collect();
+            let mut handles: Vec<Handle> = open.iter().map(|open| open.handle.clone()).collect();
+            handles.extend(sessions.closing.drain().map(|(_, (_, handle))| handle));
+            (handles, open)
         };
         // Closes all sessions at the same time, then awaits each.
-        let closing: Vec<_> = handles.into_iter().map(|handle| handle.close(grace)).collect();
+        let close = move || handles.into_iter().map(|handle| handle.close(grace)).collect::<Vec<_>>();
         let sandbox = self.clone();
+        // What is kept is written first.
+        let closing = if self.inner.keeper.get().is_none() { Ok(close()) } else { Err(close) };
         async move {
+            let closing = match closing {
+                Ok(closing) => closing,
+                Err(close) => {
+                    sandbox.keep_last(kept).await;
+                    close()
+                }
+            };
             for closed in closing {
                 closed.await;
             }
+            sandbox.let_go_of_kept();
             let record = sandbox.inner.record.lock().take();
             if let Some(record) = record {
                 record.end().await;

@@ -9,12 +9,11 @@ use super::end_reason::EndReason;
 use super::engine::SessionEngine;
 use super::files::Files;
 use super::foreground::Foreground;
-use super::holds::Holds;
+use super::holds::{Holds, save_before};
 use super::internal::Internal;
 use super::mailbox::{Mailbox, NextMessage, TakenBack};
 use super::message::{HoldOrder, Message};
 use super::salvage;
-use super::saved::Saved;
 use super::shell_link::ShellLink;
 use super::standby::Standbys;
 use super::supervision::Supervision;
@@ -194,7 +193,9 @@ impl Session {
                 reconnects,
             },
         };
-        if let Some((shell, status, cwd)) = saved.map(Saved::into_parts) {
+        if let Some(saved) = saved {
+            session.engine.lose(saved.missing());
+            let (shell, status, cwd) = saved.into_parts();
             session.foreground.keep_status(status);
             session.cx.cwd = cwd;
             shell.into_iter().for_each(|shell| session.engine.begin_with(shell, status));
@@ -407,6 +408,10 @@ impl Session {
             // Dropping it refuses it.
             Message::Hold { if_idle: true, .. } if !self.state.is_idle() => {}
             Message::Hold { new, .. } => self.holds.queue(&mut self.cx, &mut self.calls, new, None),
+            Message::SaveBefore(reply) => {
+                let (status, standby) = (self.foreground.status(), self.standbys.channel());
+                save_before(&mut self.cx, &self.state, &self.engine, standby, status, reply);
+            }
             Message::Held(id, HoldOrder::Release) => {
                 let held = self.state.held;
                 self.holds.release(&mut self.cx, &self.supervision, &mut self.calls, held, id);

@@ -133,7 +133,7 @@ impl Session {
         }
         let Some(ticket) = self.take_owed() else { return };
         if let Some(command) = self.foreground.command() {
-            command.done(done.forks > 0);
+            command.done(done.forks > 0, done.flags.contains(DoneFlags::STATE_KEPT));
         }
         let event = Event::Done {
             ticket,

@@ -155,7 +155,7 @@ impl Session {
     /// Answers a command that did not reach a shell.
     pub(super) fn not_sent(&mut self, ticket: Ticket, request: ExecRequest, error: Error) {
         self.calls.answered(request.id);
-        show_end(&self.cx, request.id, &Outcome { cwd: self.cx.cwd.clone(), ..Outcome::default() }, [0; 2]);
+        show_end(&self.cx, request.id, &Outcome { cwd: self.cx.cwd.clone(), ..Outcome::default() }, [0; 2], true);
         self.foreground.deliver(request.sink, Err(error));
         self.cx.events.push_back(Event::Refused(ticket));
     }

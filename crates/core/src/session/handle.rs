@@ -8,6 +8,7 @@ use super::mailbox::{Sender, WeakSender, mailbox};
 use super::message::{Message, NewHold};
 use super::ports::Network;
 use super::running::RunningCommand;
+use super::saved::Saved;
 use crate::error::Error;
 use crate::exec::{ExecRequest, KillPolicy, KilledBy, Outcome};
 use crate::files::Access;
@@ -142,6 +143,13 @@ impl Handle {
     /// Returns access to the session's files, relative to its current directory.
     pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
         self.ask(Message::Files)
+    }
+
+    /// Returns the state before the command that runs. `None` if none runs, or nothing has the state at the moment.
+    pub fn save_before(&self) -> impl Future<Output = Option<Saved>> + Send + use<> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.send(Message::SaveBefore(reply));
+        async move { answer.await.ok() }
     }
 
     /// Returns the running command, and the queued ones in their order.

@@ -99,6 +99,8 @@ pub(super) enum Message {
         /// It takes effect at once, or never.
         if_idle: bool,
     },
+    /// Answered with the state before the running command, if anything has it.
+    SaveBefore(oneshot::Sender<Saved>),
     /// For the hold with this id.
     Held(u64, HoldOrder),
     Close {

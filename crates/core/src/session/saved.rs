@@ -3,7 +3,7 @@
 use crate::shell::channel::Channel;
 use crate::shell::plain_state::Snapshot;
 use crate::sys;
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind, holds_mount, is_whole, not_restored};
+use nacre_protocol::shell::{Lost, Request, RequestFlags, RequestKind, holds_mount, is_whole, not_restored};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
@@ -30,6 +30,9 @@ pub struct Saved {
     status: i32,
     /// The directory after the last command.
     cwd: Vec<u8>,
+    /// The session reports that it has lost these.
+    #[serde(skip)]
+    missing: Vec<String>,
 }
 
 /// The state of a shell.
@@ -55,9 +58,24 @@ impl Saved {
         }
     }
 
+    /// Lets the session that begins with it report what its shell does not have.
+    pub fn report_missing(&mut self) {
+        self.missing = self.not_restored();
+    }
+
+    /// What the session reports as lost.
+    pub(super) fn missing(&self) -> Vec<Lost> {
+        let reason = "it ended with the program that ran the session";
+        let lost = |text: &String| {
+            let (kind, name) = text.split_once(' ').unwrap_or(("job", text));
+            Lost { kind: kind.into(), name: name.into(), reason: reason.into() }
+        };
+        self.missing.iter().map(lost).collect()
+    }
+
     /// `status`: `$?`. `cwd`: the directory after the last command.
     pub(super) fn new(shell: Option<SavedShell>, status: u64, cwd: &Path) -> Self {
-        Self { shell, status: status as i32, cwd: cwd.as_os_str().as_bytes().to_vec() }
+        Self { shell, status: status as i32, cwd: cwd.as_os_str().as_bytes().to_vec(), missing: Vec::new() }
     }
 
     /// Its parts: see [`Saved::new`].

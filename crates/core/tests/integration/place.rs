@@ -68,6 +68,7 @@ impl Place {
             supervisor: supervisor(),
             survive_exit: true,
             state_dir: directory.path().join("state"),
+            keep: None,
             jobs_root: directory.path().join("jobs"),
             force_plain: kind.without_builtin,
             force_subreaper: kind.without_groups,

@@ -10,12 +10,14 @@ import type { OptionValues } from '../../../schema/kind.js'
 interface Surroundings {
   cwd: string
   stateDir: string
+  /** The name of the sandbox. */
+  keep: string | undefined
 }
 
 /** A workspace, with its directory without links. Throws OptionError if it cannot be one. */
 export function planWorkspace(
   { path: given, id, directory, storage, maxBytes, undoSteps = 0 }: OptionValues<typeof workspaceOptions>,
-  { cwd, stateDir }: Surroundings,
+  { cwd, stateDir, keep }: Surroundings,
 ): NativeWorkspaceConfig {
   const memory = storage === 'memory'
   const other = id !== undefined ? 'id' : 'directory'
@@ -36,7 +38,7 @@ export function planWorkspace(
     throw refuse(name, root, `must not contain workspace.directory (${layers})`)
   if (isWithin(root, layers ?? path.join(state, 'workspaces')))
     throw refuse(name, root, `must not be inside the directory of layers (${layers ?? state})`)
-  return { path: root, id, directory: layers, memory, maxBytes, undoSteps }
+  return { path: root, id: id ?? (memory ? undefined : keep), directory: layers, memory, maxBytes, undoSteps }
 }
 
 function realDirectory(named: string, name: string): string {

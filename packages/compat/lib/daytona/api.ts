@@ -14,6 +14,7 @@ import {
   sendNothing,
   textsOf,
 } from '../http.js'
+import { listHosts, type RecordNetwork } from '../network.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
 import { unsupported } from './failure.js'
@@ -24,17 +25,7 @@ const MOST_MINUTES = 2 ** 31
 const MOST_PER_PAGE = 200
 const MOST_SIGNED_PREVIEWS = 10_000
 /** Options that would protect something: without an error, a program would rely on them. */
-const REFUSED = [
-  'autoPauseInterval',
-  'domainAllowList',
-  'gpu',
-  'kvm',
-  'linkedSandbox',
-  'networkAllowList',
-  'outboundProxyUrl',
-  'secrets',
-  'volumes',
-]
+const REFUSED = ['autoPauseInterval', 'gpu', 'kvm', 'linkedSandbox', 'outboundProxyUrl', 'secrets', 'volumes']
 const FILTERS = ['cursor', 'id', 'labels', 'limit', 'name', 'order', 'page', 'snapshots', 'sort', 'states']
 
 type Own = Hosted<DaytonaRecord>
@@ -211,7 +202,7 @@ export class Api {
         user: optionalText(given, 'user') ?? 'daytona',
         snapshot,
         isPublic: flag(given, 'public'),
-        hasNetwork: !flag(given, 'networkBlockAll'),
+        network: networkOf(given),
         autoStop: minutes(given.autoStopInterval ?? 15),
         autoArchive: minutes(given.autoArchiveInterval ?? 10_080),
         autoDelete: number(given.autoDeleteInterval ?? -1, 'autoDeleteInterval', -1, MOST_MINUTES),
@@ -317,4 +308,14 @@ function isEmpty(value: unknown): boolean {
 /** In a query, lists have one member for each item, or commas. */
 function listOf(query: URLSearchParams, name: string): string[] {
   return query.getAll(name).flatMap((text) => text.split(','))
+}
+
+/** What a sandbox may reach. The lists are texts, with commas. */
+function networkOf(given: Message): RecordNetwork {
+  if (flag(given, 'networkBlockAll')) return 'none'
+  const allow = ['domainAllowList', 'networkAllowList'].flatMap((name) => {
+    const text = optionalText(given, name)
+    return isEmpty(text) || text === '' ? [] : listHosts((text ?? '').split(','), name)
+  })
+  return allow.length === 0 ? 'host' : { allow, headers: {} }
 }

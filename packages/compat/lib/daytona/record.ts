@@ -89,7 +89,7 @@ export function shown(hosted: Hosted<DaytonaRecord>, toolbox: string, state: str
     labels: record.labels,
     snapshot: record.snapshot,
     public: record.isPublic,
-    networkBlockAll: !record.hasNetwork,
+    networkBlockAll: record.network === 'none',
     kvm: false,
     target: 'local',
     cpu: os.availableParallelism(),

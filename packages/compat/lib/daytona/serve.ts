@@ -32,7 +32,7 @@ export async function serveDaytona(options?: DaytonaOptions): Promise<ServingDay
         user: 'daytona',
         snapshot: 'local',
         isPublic: false,
-        hasNetwork: true,
+        network: 'host',
         autoStop: 0,
         autoArchive: 0,
         autoDelete: 0,

@@ -16,6 +16,7 @@ import {
   timeoutOf,
 } from '../http.js'
 import { diskSize, measure, metrics } from '../measure.js'
+import { type ListedHosts, listHosts, type RecordNetwork } from '../network.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
 import { type E2bRecord, newRecord, renew } from './record.js'
@@ -136,7 +137,7 @@ export class Api {
       metadata: textsOf(given, 'metadata'),
       env: textsOf(given, 'envVars'),
       pausesOnTimeout: given.autoPause === true,
-      hasNetwork: given.allow_internet_access !== false && !isCutOff(given.network),
+      network: given.allow_internet_access === false ? 'none' : networkOf(given.network),
     })
     const hosted = await this.#registry.create(record)
     this.#setTimeout(hosted, timeout)
@@ -205,7 +206,7 @@ export class Api {
       ...this.#shown(hosted),
       state,
       metadata: record.metadata,
-      allowInternetAccess: record.hasNetwork,
+      allowInternetAccess: record.network !== 'none',
       lifecycle: { onTimeout: record.pausesOnTimeout ? 'pause' : 'kill', autoResume: false },
       startedAt: new Date(record.startedAt).toISOString(),
       endAt: new Date(record.endAt).toISOString(),
@@ -230,19 +231,51 @@ function refuseMemory({ autoPauseMemory, autoResume }: Message): void {
     )
 }
 
-/** Whether rules of the network allow nothing. Throws HttpError for other rules that have an effect. */
-function isCutOff(rules: unknown): boolean {
-  if (isEmpty(rules)) return false
-  const { denyOut, allowPublicTraffic, ...rest } = rules as Message
-  const other = Object.keys(rest).find((name) => !isEmpty(rest[name]))
+/**
+ * What a sandbox may reach. A list of what is allowed means that nothing else is, also without a rule that denies it. Throws
+ * HttpError for rules that nacre does not enforce.
+ */
+function networkOf(rules: unknown): RecordNetwork {
+  if (isEmpty(rules)) return 'host'
+  const { allowOut, denyOut, rules: transforms, allowPublicTraffic, ...rest } = rules as Message
   const isAll = Array.isArray(denyOut) && denyOut.includes(EVERYWHERE)
   const refused =
-    other ??
+    Object.keys(rest).find((name) => !isEmpty(rest[name])) ??
     (allowPublicTraffic === false ? 'allowPublicTraffic: false' : undefined) ??
-    (isEmpty(denyOut) || isAll ? undefined : `denyOut other than ${EVERYWHERE}`)
+    (isEmpty(denyOut) || isAll ? undefined : `denyOut other than ${EVERYWHERE}`) ??
+    (isEmpty(transforms) || !isEmpty(allowOut) ? undefined : 'rules without allowOut')
   if (refused !== undefined)
     throw new HttpError(501, `nacre does not support network of a sandbox with ${refused}`)
-  return isAll
+  if (isEmpty(allowOut)) return isAll ? 'none' : 'host'
+  if (!Array.isArray(allowOut)) throw new HttpError(400, 'network.allowOut must be a list')
+  return { allow: listHosts(allowOut, 'network.allowOut'), headers: headersOf(transforms) }
+}
+
+/** The headers that rules add to requests, by the name of the host. Throws HttpError. */
+function headersOf(rules: unknown): ListedHosts['headers'] {
+  if (isEmpty(rules)) return {}
+  const entries = Object.entries(isMessage(rules) ? rules : {}).map(([host, list]) => {
+    const headers: Record<string, string> = {}
+    for (const rule of Array.isArray(list) ? list : []) {
+      const { transform, ...other } = isMessage(rule) ? rule : {}
+      const added = isMessage(transform) ? transform.headers : undefined
+      const isPlain = isEmpty(other) && isMessage(transform) && Object.keys(transform).length === 1
+      if (!isPlain || !isMessage(added) || JSON.stringify(added).includes('${e2b.'))
+        throw new HttpError(501, `nacre does not support rules of ${host} other than constant headers`)
+      Object.assign(headers, textsOf({ headers: added }, 'headers'))
+      checkHeaders(host, headers)
+    }
+    return [host.toLowerCase(), headers] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+function checkHeaders(host: string, headers: Record<string, string>): void {
+  try {
+    new Headers(headers)
+  } catch {
+    throw new HttpError(400, `network.rules of ${host} must have valid names and values of headers`)
+  }
 }
 
 function isEmpty(value: unknown): boolean {

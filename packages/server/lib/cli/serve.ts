@@ -25,6 +25,8 @@ interface Options extends RecordingFlags, network.NetworkFlags {
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
+  keep?: string
+  stateDir?: string
   isolation?: kinds.Preset | 'none'
   copyOnWrite?: true | string
   undoSteps?: number
@@ -70,6 +72,14 @@ export function addServe(program: Command): void {
       flags.existingDirectory,
     )
     .option('--jobs-root <directory>', 'the directory of durable jobs')
+    .option(
+      '--keep <name>',
+      'keep sessions, and a copy-on-write workspace, under a name; the next server with this name goes on with them',
+    )
+    .option(
+      '--state-dir <directory>',
+      'where they are kept (default: nacre-<uid> in the temporary directory)',
+    )
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']))
     .option(
       '--ask',
@@ -141,6 +151,7 @@ export function addServe(program: Command): void {
       'also leads to servers in the sandbox: http://127.0.0.1:4747/v1/ports/3000/',
     ],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
+    ['nacre serve --keep agent-7', 'goes on with the sessions that the last server of this name had'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     [
       'nacre serve --e2b',
@@ -154,6 +165,8 @@ export function addServe(program: Command): void {
 async function run({
   cwd,
   jobsRoot,
+  keep,
+  stateDir,
   isolation: given,
   copyOnWrite,
   undoSteps,
@@ -191,7 +204,11 @@ async function run({
         )
   const workspace = workspaceOf(copyOnWrite, undoSteps)
   const rules = recordings.isolationFor(isolation, options)
-  const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: printing.stderrLogger })
+  const sandbox = new Sandbox({
+    ...{ cwd, jobsRoot, keep, stateDir, workspace },
+    isolation: rules,
+    logger: printing.stderrLogger,
+  })
   try {
     await checkSandbox(sandbox)
     const recording = await recordings.openRecording(sandbox, { ...options, token })

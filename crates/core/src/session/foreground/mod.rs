@@ -274,6 +274,8 @@ pub(in crate::session) struct ForegroundCommand {
     started_at: SystemTime,
     /// Exit code and signal of the shell's process, if the command ended it.
     died: Option<(Option<i32>, Option<i32>)>,
+    /// It has changed nothing in the shell but `$?`.
+    keeps_state: bool,
     feeder: Option<JoinHandle<()>>,
     /// The inode of the pipe that is its standard input.
     input: Option<u64>,
@@ -296,6 +298,8 @@ pub(in crate::session) struct EndedCommand {
     pub died: Option<(Option<i32>, Option<i32>)>,
     /// Its caller has the result.
     pub answered: Option<Answered>,
+    /// It has changed nothing in the shell but `$?`.
+    pub keeps_state: bool,
 }
 
 impl ForegroundCommand {
@@ -331,6 +335,7 @@ impl ForegroundCommand {
             is_stall_logged: false,
             started_at,
             died: None,
+            keeps_state: false,
             feeder,
             input: pipe,
             seen: [0; 2],
@@ -385,9 +390,9 @@ impl ForegroundCommand {
         (sink, outcome)
     }
 
-    /// Records its end. `forked`: its processes may hold the pipes.
-    pub fn done(&mut self, forked: bool) {
-        self.forked = forked;
+    /// Records its end. `forked`: its processes may hold the pipes. `keeps_state`: it has changed nothing in the shell but `$?`.
+    pub fn done(&mut self, forked: bool, keeps_state: bool) {
+        (self.forked, self.keeps_state) = (forked, keeps_state);
     }
 
     /// Whether its caller keeps output from being read.
@@ -412,7 +417,8 @@ impl ForegroundCommand {
         };
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
-        EndedCommand { request: self.request, outcome, pipes, died: self.died, answered: self.answered }
+        let Self { request, died, answered, keeps_state, .. } = self;
+        EndedCommand { request, outcome, pipes, died, answered, keeps_state }
     }
 
     /// Returns the request, to send or to refuse it.

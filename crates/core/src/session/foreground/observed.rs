@@ -37,8 +37,9 @@ pub(in crate::session) fn show_unseen(cx: &Context, command: &mut ForegroundComm
     }
 }
 
-/// Reports the end of a command, and before that the output that was not reported. `seen`: bytes that were.
-pub(in crate::session) fn show_end(cx: &Context, id: u64, outcome: &Outcome, seen: [u64; 2]) {
+/// Reports the end of a command, and before that the output that was not reported. `seen`: bytes that were. `keeps_state`:
+/// the shell is as before but for `$?`.
+pub(in crate::session) fn show_end(cx: &Context, id: u64, outcome: &Outcome, seen: [u64; 2], keeps_state: bool) {
     let kept = [&outcome.stdout, &outcome.stderr];
     let dropped = [outcome.dropped.0, outcome.dropped.1];
     let total = [0, 1].map(|stream| kept[stream].len() as u64 + dropped[stream]);
@@ -59,6 +60,7 @@ pub(in crate::session) fn show_end(cx: &Context, id: u64, outcome: &Outcome, see
         killed_by: outcome.killed_by.clone(),
         duration: outcome.duration,
         total,
+        keeps_state,
         cwd: outcome.cwd.to_string_lossy().into_owned(),
     };
     cx.happens(What::CommandEnded { id, end: Box::new(end) });

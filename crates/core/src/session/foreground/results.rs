@@ -38,7 +38,8 @@ impl Foreground {
         let outcome = Outcome { restarted, lost_state, cwd: cx.cwd.clone(), ..Outcome::default() };
         let seen = command.seen;
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
-        let EndedCommand { request, mut outcome, pipes, died, answered } = command.finish(outcome, is_held);
+        let EndedCommand { request, mut outcome, pipes, died, answered, keeps_state } =
+            command.finish(outcome, is_held);
         let killer = calls.answered(request.id);
         self.keep_pipes(cx, pipes);
         // Those of a command whose caller has its result belong to the next one.
@@ -78,7 +79,7 @@ impl Foreground {
             }
         }
         cx.timers.clear(Timer::Output);
-        show_end(cx, request.id, &outcome, seen);
+        show_end(cx, request.id, &outcome, seen, keeps_state);
         tracing::debug!(
             log = cx.config.log.id(),
             session = %cx.config.id,
@@ -129,7 +130,7 @@ impl Foreground {
             cwd: cx.cwd.clone(),
             ..Outcome::default()
         };
-        show_end(cx, request.id, &outcome, [0; 2]);
+        show_end(cx, request.id, &outcome, [0; 2], true);
         match answer {
             // It has not waited for its turn.
             Answer::Refused(Refusal::Cancelled | Refusal::TimedOut) => request.sink.finished(Ok(outcome)),

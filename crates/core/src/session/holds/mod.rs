@@ -4,6 +4,7 @@ mod remount;
 mod save;
 
 pub(super) use remount::not_remounted;
+pub(super) use save::save_before;
 
 use super::calls::{Call, Calls};
 use super::context::Context;

@@ -1,17 +1,18 @@
 //! Saving the state of a session.
 //!
 //! It is taken from the idle shell during a hold: a fork of the shell writes it down. A session without a shell has the
-//! state that its next shell begins with.
+//! state that its next shell begins with. While a command runs, the standby has the state before it.
 
 use super::Holds;
 use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::session::context::Context;
 use crate::session::engine::SessionEngine;
-use crate::session::message::SaveReply;
 use crate::session::saved::{Saved, SavedShell, ask};
 use crate::session::shell_link::ShellLink;
-use crate::shell::state::Shell;
+use crate::shell::channel::Channel;
+use crate::shell::state::{Shell, State};
+use tokio::sync::oneshot;
 
 impl Holds {
     /// Saves the state if that is due. `status`: `$?`.
@@ -27,24 +28,44 @@ impl Holds {
         let can = matches!(shell, Shell::Absent | Shell::Idle | Shell::Terminated(_));
         let Some(reply) = self.saving.take_if(|_| can) else { return };
         match (shell, engine.kind()) {
-            (Shell::Idle, Engine::Builtin) => save_shell(cx, link, status, reply),
+            (Shell::Idle, Engine::Builtin) => {
+                let (saving, session) =
+                    (save_from(cx, link.channel().map(|channel| &**channel), status), cx.config.id.clone());
+                tokio::spawn(async move { reply.send(saving.await.ok_or_else(|| unsaved(&session))) });
+            }
             _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, &cx.cwd)))),
         }
     }
 }
 
-fn save_shell(cx: &mut Context, link: &ShellLink, status: u64, reply: SaveReply) {
+/// Saves the state before the running command. Dropping the reply says that nothing has it now. `status`: `$?`.
+pub fn save_before(
+    cx: &mut Context,
+    state: &State,
+    engine: &SessionEngine,
+    standby: Option<&Channel>,
+    status: u64,
+    reply: oneshot::Sender<Saved>,
+) {
+    let Some(ticket) = state.running().map(|run| run.ticket) else { return };
+    if engine.kind() == Engine::Plain {
+        let _ = reply.send(Saved::new(engine.next_state(), status, &cx.cwd));
+    } else if state.can_detach(ticket) {
+        let saving = save_from(cx, standby, status);
+        tokio::spawn(async move {
+            if let Some(saved) = saving.await {
+                let _ = reply.send(saved);
+            }
+        });
+    }
+}
+
+/// Asks a bash process for its state. `None` if it does not write it down.
+fn save_from(cx: &mut Context, from: Option<&Channel>, status: u64) -> impl Future<Output = Option<Saved>> + use<> {
     let (id, fork_key) = (cx.numbers.next(), cx.numbers.fork_key());
-    let asked = link.channel().map(|shell| ask(shell, id, fork_key));
-    let (session, cwd) = (cx.config.id.clone(), cx.cwd.clone());
-    tokio::spawn(async move {
-        let items = match asked {
-            Some(Ok(asked)) => asked.read().await,
-            Some(Err(_)) | None => None,
-        };
-        let saved = items.map(|items| Saved::new(Some(SavedShell::Items(items)), status, &cwd));
-        let _ = reply.send(saved.ok_or_else(|| unsaved(&session)));
-    });
+    let asked = from.and_then(|channel| ask(channel, id, fork_key).ok());
+    let cwd = cx.cwd.clone();
+    async move { Some(Saved::new(Some(SavedShell::Items(asked?.read().await?)), status, &cwd)) }
 }
 
 fn unsaved(session: &str) -> Error {
