@@ -1,9 +1,7 @@
 /** Functions of this program that answer the requests of commands. */
 
-import { OptionError } from '../base/errors.js'
 import type { Callback, Kind } from '../schema/kind.js'
-import { readEntries } from '../schema/read.js'
-import { origin } from '../schema/targets.js'
+import { byHost } from '../schema/targets.js'
 import { callback } from '../schema/values.js'
 
 /** What a {@link RequestHandler} gets beside the request. */
@@ -23,26 +21,7 @@ export interface RequestContext {
  */
 export type RequestHandler = (request: Request, context: RequestContext) => Response | Promise<Response>
 
-const MAX_HOSTS = 50
-
-const host = origin()
+const handler: Kind<RequestHandler, Callback> = { read: callback.read, bounds: callback.bounds }
 
 /** Handlers by the hosts that they stand for. */
-export const handlers: Kind<Record<string, RequestHandler>, Record<string, Callback>> = {
-  read(given, name) {
-    const rule = "must be an object of functions like { 'api.example.com': () => Response.json({}) }"
-    const entries = readEntries(given, name, { rule })
-    if (entries.length > MAX_HOSTS)
-      throw new OptionError('INVALID_OPTION', `${name} must have at most ${MAX_HOSTS} hosts`)
-    const checked: Record<string, Callback> = Object.create(null)
-    for (const [key, one] of entries) {
-      if (one === undefined) continue
-      const known = host.read(key, `a key of ${name}`)
-      if (known in checked)
-        throw new OptionError('INVALID_OPTION', `${name} names the host ${known} twice: leave one out`)
-      checked[known] = callback.read(one, `${name}['${key}']`)
-    }
-    return checked
-  },
-  bounds: `at most ${MAX_HOSTS} hosts with functions`,
-}
+export const handlers = byHost(handler, 'functions', '() => Response.json({})')

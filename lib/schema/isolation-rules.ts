@@ -29,14 +29,12 @@ export interface CheckedNetwork {
   ask?: boolean | Callback
   askTimeout?: number
   secrets?: Record<string, CheckedSecret>
-  requests?: CheckedRequests
+  /** By hosts with ports. */
+  requests?: Record<string, string[]>
   handle?: Record<string, Callback>
   authorities?: string[]
   log?: string
 }
-
-/** Rules by hosts with ports. */
-export type CheckedRequests = Record<string, string[]>
 
 export type CheckedPlace = 'authorization' | 'body' | { header: string } | { query: string }
 
