@@ -82,6 +82,12 @@ pub fn placeholder(value: String) -> Result<String> {
     nacre_egress::placeholder(&value).map_err(|error| Error::from_reason(error.to_string()))
 }
 
+/// What is wrong with a rule for requests, as the rest of a sentence about it.
+#[napi]
+pub fn check_rule(rule: String) -> Option<String> {
+    nacre_egress::check_rule(&rule).err()
+}
+
 /// The mechanisms that enforce rules here; none if they cannot be determined.
 pub fn tiers(sandbox: &Sandbox) -> NativeTiers {
     let none = |reason: String| Tiers {

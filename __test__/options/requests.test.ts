@@ -1,6 +1,7 @@
+import { OptionError, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { isolation } from '../../lib/calls/isolation.js'
-import { refusalOf } from '../helpers/thrown.js'
+import { refusalOf, thrownBy } from '../helpers/thrown.js'
 
 const read = (requests: unknown, more: object = {}) =>
   isolation.read({ network: { allow: [], requests, ...more } }, 'isolation')
@@ -16,23 +17,12 @@ describe('rules for requests', () => {
   })
 
   const refused: Record<string, [requests: unknown, text: string]> = {
-    'a list': [['GET /**'], "must be an object like { 'api.example.com': ['GET /**'] }"],
+    'a list': [['GET /**'], "must be an object of lists of rules like { 'api.example.com': ['GET /**'] }"],
     'a rule alone': [{ 'a.test': 'GET /**' }, "requests['a.test'] must be a list of at most 100 rules"],
     'an address': [{ '10.0.0.1': [] }, "must be the name of one host, like 'api.example.com'"],
     'a URL, with the name that it means': [{ 'https://a.test/x': [] }, "write 'a.test:443'"],
     'a wildcard': [{ '*.test': [] }, 'must be the name of one host'],
     'a host twice': [{ 'a.test': [], 'A.test:443': [] }, 'names the host a.test:443 twice'],
-    'no path': [{ 'a.test': ['GET'] }, "requests['a.test'][0] must be methods and a path"],
-    'a path alone': [{ 'a.test': ['/x'] }, 'must be methods and a path'],
-    'small letters': [{ 'a.test': ['get /x'] }, 'must be methods and a path'],
-    'an unknown word': [{ 'a.test': ['refuse GET /x'] }, 'must be methods and a path'],
-    'a query': [{ 'a.test': ['GET /x?y'] }, 'without a query'],
-    'a fragment': [{ 'a.test': ['GET /x#y'] }, 'without a query'],
-    'a URL as path': [{ 'a.test': ['GET https://a.test/x'] }, 'must be methods and a path'],
-    'another letter': [{ 'a.test': ['GET /ü'] }, 'must be methods and a path'],
-    'a blank in the path': [{ 'a.test': ['GET /a b'] }, 'must be methods and a path'],
-    'a line break': [{ 'a.test': ['GET /a\n'] }, 'must be methods and a path'],
-    'a long rule': [{ 'a.test': [`GET /${'x'.repeat(252)}`] }, 'at most 256 characters'],
     'too many rules': [{ 'a.test': Array(101).fill('GET /') }, 'at most 100 rules'],
     'too many hosts': [
       Object.fromEntries([...Array(51).keys()].map((n) => [`h${n}.test`, []])),
@@ -43,6 +33,35 @@ describe('rules for requests', () => {
     it(`refuse ${name}`, () => {
       const error = refusalOf(() => read(requests))
       expect(error.code).toBe('INVALID_OPTION')
+      expect(error.message).toContain(text)
+    })
+
+  const unreadable: Record<string, [rule: string, text: string]> = {
+    'no path': ['GET', 'must be methods and a path'],
+    'a path alone': ['/x', 'must be methods and a path'],
+    'small letters': [
+      'get /x',
+      "must have * or methods in capitals with commas between them, like 'GET,HEAD'",
+    ],
+    'an unknown word': ['refuse GET /x', 'must be methods and a path'],
+    'two blanks': ['deny  GET /x', 'must be methods and a path'],
+    'a query': ['GET /x?y', 'has no query'],
+    'a fragment': ['GET /x#y', 'has no query'],
+    'a URL as path': ['GET https://a.test/x', 'must have a path that begins with /'],
+    'another letter': ['GET /ü', 'must have a path'],
+    'half a letter': ['GET /\ud800', 'must have a path'],
+    'a blank in the path': ['GET /a b', 'must be methods and a path'],
+    'a line break': ['GET /a\n', 'must have a path'],
+    'a path that is never sent': ['GET /a/../b', "matches no request: write \"/a/../b\" without '.', '..'"],
+    'a path with parameters': ['GET /a;b', 'matches no request'],
+    'a long rule': [`GET /${'x'.repeat(252)}`, 'must have at most 256 bytes'],
+  }
+  for (const [name, [rule, text]] of Object.entries(unreadable))
+    it(`refuse ${name} before anything starts`, () => {
+      const network = { allow: [], requests: { 'a.test': ['GET /', rule] } }
+      const error = thrownBy(() => new Sandbox({ isolation: { network } })) as OptionError
+      expect(error).toBeInstanceOf(OptionError)
+      expect(error.message).toContain(`isolation.network.requests['a.test:443'][1] `)
       expect(error.message).toContain(text)
     })
 

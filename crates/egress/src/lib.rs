@@ -360,7 +360,7 @@ impl Treatment {
     fn new(plan: &Plan, origin: &Origin, known: &[Arc<Known>]) -> Result<Self, String> {
         let lists = plan.requests.iter().filter(|(ruled, _)| ruled == origin).map(|(_, list)| Rules::read(list));
         let rules: Result<_, String> = lists.collect();
-        let rules = rules.map_err(|reason| format!("the rules for {origin}: {reason}"))?;
+        let rules = rules.map_err(|reason| format!("a rule for {origin} {reason}"))?;
         let own = plan.secrets.iter().filter(|secret| secret.is_for(origin)).cloned();
         let handler = plan.handlers.iter().find(|(answered, _)| answered == origin).map(|(_, name)| name.clone());
         Ok(Self { rules, values: Values::new(own.collect(), known), handler })

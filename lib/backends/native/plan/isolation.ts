@@ -18,7 +18,7 @@ import { quote } from '../../../schema/read.js'
 import { nameOf } from '../rule-functions.js'
 import { planMounts } from './mounts.js'
 import { planLog } from './request-log.js'
-import { planAuthorities, planSecrets } from './secrets.js'
+import { planAuthorities, planRequests, planSecrets } from './secrets.js'
 import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
@@ -65,7 +65,7 @@ export function planIsolation(
   const { allow = [], deny = [], ask = false, askTimeout = 60_000 } = given
   const secrets = planSecrets(given.secrets, known)
   const handlers = Object.entries(given.handle ?? {}).map(([host, one]) => ({ host, function: nameOf(one) }))
-  const requests = Object.entries(given.requests ?? {}).map(([host, rules]) => ({ host, rules }))
+  const requests = planRequests(given.requests)
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
   )

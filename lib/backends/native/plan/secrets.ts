@@ -1,9 +1,9 @@
-/** Secrets of the isolation rules, for the boundary. */
+/** Secrets and rules for requests of the isolation rules, for the boundary. */
 
 import { loadAddon } from '../../../addon/load.js'
 import { crypto } from '../../../base/builtin.js'
-import { OptionError } from '../../../base/errors.js'
-import type { NativeSecret } from '../../../boundary/index.js'
+import { invalidOption, OptionError } from '../../../base/errors.js'
+import type { NativeIsolation, NativeSecret } from '../../../boundary/index.js'
 import type { CheckedPlace, CheckedSecret } from '../../../schema/isolation-rules.js'
 import { nameOf } from '../rule-functions.js'
 
@@ -46,6 +46,17 @@ function draw(value: string): string {
 function placeText(place: CheckedPlace): string {
   if (typeof place === 'string') return place
   return 'header' in place ? `header:${place.header.toLowerCase()}` : `query:${place.query}`
+}
+
+/** Rules for requests that the engine can read. Throws OptionError. */
+export function planRequests(requests: Record<string, string[]> = {}): NativeIsolation['requests'] {
+  for (const [host, rules] of Object.entries(requests)) {
+    for (const [index, rule] of rules.entries()) {
+      const problem = loadAddon().addon.checkRule(rule)
+      if (problem !== null) throw invalidOption(`isolation.network.requests['${host}'][${index}] ${problem}`)
+    }
+  }
+  return Object.entries(requests).map(([host, rules]) => ({ host, rules }))
 }
 
 /** Certificates that can be parsed. Throws OptionError. */
