@@ -1,5 +1,6 @@
 /** The options for the network of isolated commands. */
-import { writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { linkSync, truncateSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { withCli } from '../helpers/cli.js'
@@ -48,20 +49,69 @@ it('says what is wrong before anything runs', () =>
         [...isolated, '--secret', 'NOT_SET_HERE=a.test'],
         '--secret NOT_SET_HERE: there is no variable of this name',
       ],
-      [[...isolated, '--secret', 'a.test'], 'It must be NAME=HOST'],
-      [
-        [...isolated, '--secret-file', 'TOKEN=/none/x,a.test'],
-        '--secret-file /none/x cannot be read: ENOENT',
-      ],
-      [[...isolated, '--secret-file', 'TOKEN=/none/x'], 'It must be NAME=FILE,HOST'],
+      [[...isolated, '--secret-file', 'TOKEN=/none/x,a.test'], '--secret-file TOKEN cannot be read: ENOENT'],
       [[...isolated, '--request', 'GET /**'], 'It must be a host and a rule'],
-      [[...isolated, '--request', 'a.test: get /**'], 'must be methods and a path'],
+      [
+        [...isolated, '--request', 'a.test: get /**'],
+        "--request['a.test:443'][0] must have * or methods in capitals",
+      ],
+      [
+        [...isolated, '--request', 'a.test: GET /a/../b'],
+        "--request['a.test:443'][0] matches no request: write",
+      ],
+      [[...isolated, '--request', 'a.test: ask POST /**'], "--request: the rule 'ask POST /**' needs --ask"],
       [[...isolated, '--authority', '/none/x'], '--authority /none/x cannot be read: ENOENT'],
-      [[...isolated, '--allow', 'a.test'], "write 'a.test:443'"],
+      [[...isolated, '--authority', '/dev/zero'], '--authority /dev/zero must be a file, not a directory'],
+      [[...isolated, '--authority', '/etc/hostname'], '--authority[0] must be certificates as PEM'],
+      [[...isolated, '--allow', 'a.test'], '--allow[0] must be a host and a port like'],
     ]
     for (const [words, text] of cases) {
       const ended = await nacre('exec', ...words, 'echo ran')
       expect(ended).toMatchObject({ code: 2, stdout: '' })
       expect(ended.stderr).toContain(text)
     }
+  }))
+
+it('shows no value that is given in the wrong place', () =>
+  withCli(async ({ nacre, root }) => {
+    const file = path.join(path.dirname(root), 'value')
+    writeFileSync(file, VALUE)
+    for (const [flag, text, message] of [
+      ['--secret', VALUE, '--secret must be NAME=HOST'],
+      ['--secret', `${VALUE}=a.test`, '--secret: there is no variable of this name'],
+      ['--secret-file', `TOKEN=${VALUE}`, '--secret-file must be NAME=FILE,HOST'],
+      ['--secret-file', `TOKEN=${VALUE},a.test`, '--secret-file TOKEN cannot be read: ENOENT'],
+      ['--secret-file', `TOKEN=${file},${VALUE}`, '--secret TOKEN.hosts[0] must be the name of one host'],
+    ]) {
+      const words = [String(flag), String(text)]
+      const ended = await nacre('exec', '--isolation', 'workspace', ...words, 'echo ran')
+      expect(ended).toMatchObject({ code: 2, stdout: '' })
+      expect(ended.stderr).toContain(message)
+      expect(ended.stderr).not.toContain(VALUE)
+    }
+  }))
+
+it('reads files of a few bytes alone, which commands can reach by no other name', () =>
+  withCli(async ({ nacre, root }) => {
+    const at = (name: string) => path.join(path.dirname(root), name)
+    writeFileSync(at('large'), '')
+    truncateSync(at('large'), 1024 ** 3)
+    execFileSync('mkfifo', [at('pipe')])
+    writeFileSync(at('value'), VALUE)
+    linkSync(at('value'), at('other'))
+    const kind = 'must be a file, not a directory, a pipe or a device: write the content to a file'
+    for (const [file, message] of [
+      [at('pipe'), `--secret-file TOKEN ${kind}`],
+      ['/dev/zero', `--secret-file TOKEN ${kind}`],
+      [path.dirname(root), `--secret-file TOKEN ${kind}`],
+      [at('large'), '--secret-file TOKEN must have at most 1048576 bytes'],
+      [at('other'), `--secret-file ${at('other')} has hard links, by which commands could read it`],
+    ]) {
+      const words = ['--isolation', 'workspace', '--secret-file', `TOKEN=${file},a.test`]
+      const ended = await nacre('exec', ...words, 'echo ran')
+      expect(ended).toMatchObject({ code: 2, stdout: '' })
+      expect(ended.stderr).toContain(message)
+    }
+    const { code, stderr } = await nacre('serve', '--token-file', '/dev/zero', '--port', '0')
+    expect({ code, stderr }).toEqual({ code: 2, stderr: `nacre: --token-file /dev/zero ${kind}\n` })
   }))

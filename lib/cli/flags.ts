@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 /** Flags whose names differ from those of the API's options. */
 const FLAGS: Record<string, string> = {
   allowedOrigins: 'allowOrigin',
+  authorities: 'authority',
   cursor: 'since',
   forceKillAfterDelay: 'grace',
   host: 'hostId',
@@ -16,15 +17,21 @@ const FLAGS: Record<string, string> = {
   lockDuration: 'lock',
   name: 'queue',
   processName: 'name',
+  requests: 'request',
+  secrets: 'secret',
   stalledInterval: 'lock',
 }
 
 /** The first word of a message, as in `limits.memory must be`, and all words that only names can be, as in `tokenFile`. */
 const NAMES = /^[a-z]\w*(?:\.\w+)*|\b(?:sandboxd\.)?[a-z]+[A-Z]\w*/g
 
+/** A rule of `isolation` that can have a flag of its own, as in `isolation.network.secrets.TOKEN must be`. */
+const RULE = /^isolation\.\w+\.(\w+)/
+
 /** The message with flags and operands of a command in the place of options. */
 export function withFlags(message: string, command: Command): string {
-  return message.replace(NAMES, (name) => flagOf(name, command) ?? name)
+  const ruled = message.replace(RULE, (name, rule) => flagOf(rule, command) ?? name)
+  return ruled.replace(/^(--[a-z-]+)\./, '$1 ').replace(NAMES, (name) => flagOf(name, command) ?? name)
 }
 
 function flagOf(name: string, command: Command): string | undefined {

@@ -1,15 +1,17 @@
 /** The options for the network of isolated commands. */
+import { statSync } from 'node:fs'
 import path from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { invalidOption } from '../base/errors.js'
+import { smallText } from '../base/small-file.js'
 import type { FilesystemRules, Isolation, NetworkRules, Secret } from '../calls/index.js'
 import { type Preset, SECRETS } from '../schema/isolation-rules.js'
-import { contentOf, several, takeVariable } from './values.js'
+import { contentOf, several, shownName, takeVariable } from './values.js'
 
 export interface NetworkFlags {
   allow?: string[]
-  secret?: GivenSecret[]
-  secretFile?: GivenSecret[]
+  secret?: string[]
+  secretFile?: string[]
   request?: [host: string, rule: string][]
   authority?: string[]
   ask?: true
@@ -34,13 +36,9 @@ export function addNetworkOptions(command: Command): Command {
     .option(
       '--secret <name=hosts>',
       'isolated commands use this variable at its hosts, with commas between them, and never see it; can be repeated',
-      secret,
+      several,
     )
-    .option(
-      '--secret-file <name=file,hosts>',
-      'the same, with the value of a file; can be repeated',
-      secretFile,
-    )
+    .option('--secret-file <name=file,hosts>', 'the same, with the value of a file; can be repeated', several)
     .option(
       '--request <host: rule>',
       "the requests that a host may get, like 'api.github.com: GET /repos/**'; can be repeated",
@@ -55,37 +53,59 @@ export function addNetworkOptions(command: Command): Command {
 
 /**
  * Takes the values of secrets out of the environment, so that no program inherits them. `hidden`: more files that commands may not
- * see. Throws OptionError.
+ * see, by their flags. Throws OptionError.
  */
 export function networkOf(
   { allow = [], secret = [], secretFile = [], request = [], authority = [], ask }: NetworkFlags,
   isolation: string | undefined,
-  hidden: string[] = [],
+  hidden: Record<string, string | undefined> = {},
 ): NetworkPlan {
-  const given = [...secret, ...secretFile]
-  const files = [...hidden, ...secretFile.map(({ file = '' }) => path.resolve(file))]
+  const given = [...secret.map(variableOf), ...secretFile.map(fileOf)]
+  const isIsolated = (isolation ?? 'none') !== 'none'
   const isRestricted = ask || allow.length + given.length + request.length + authority.length > 0
-  if (isRestricted && (isolation ?? 'none') === 'none')
+  if (isRestricted && !isIsolated)
     throw invalidOption(
       '--allow, --ask, --secret, --secret-file, --request and --authority need isolation, without which commands may ' +
         'connect to any host: add --isolation workspace',
     )
+  const asking = request.find(([, rule]) => rule.startsWith('ask '))?.[1]
+  if (asking !== undefined && !ask)
+    throw invalidOption(
+      `--request: the rule '${asking}' needs --ask, which nacre serve and nacre mcp have: add that, or write another rule`,
+    )
   const secrets: Record<string, Secret> = Object.create(null)
   for (const { name, hosts, file } of given) {
-    if (name in secrets) throw invalidOption(`the secret ${name} must be given once`)
+    if (name in secrets)
+      throw invalidOption(`--secret and --secret-file have a name twice: give${shownName(name)} one value`)
     const value =
       file === undefined
         ? takeVariable('--secret', name, 'set it, or use --secret-file')
-        : String(contentOf('--secret-file', file)).trim()
+        : smallText(file, `--secret-file${shownName(name)}`).trim()
     secrets[name] = { value, hosts }
   }
   const requests: Record<string, string[]> = Object.create(null)
   for (const [host, rule] of request) requests[host] = [...(requests[host] ?? []), rule]
-  const authorities = authority.map((file) => String(contentOf('--authority', file)))
+  const authorities = authority.map((file) => contentOf('--authority', file))
+  const files = [
+    ...Object.entries(hidden),
+    ...given.map(({ file }): [string, string | undefined] => ['--secret-file', file]),
+  ]
+  const hide = files.flatMap(([flag, file]) =>
+    file === undefined || !isIsolated ? [] : [hideable(flag, path.resolve(file))],
+  )
   return {
     ...(isRestricted && { network: { allow, ask: ask ?? false, secrets, requests, authorities } }),
-    ...(files.length > 0 && { filesystem: { hide: [...SECRETS, ...files] } }),
+    ...(hide.length > 0 && { filesystem: { hide: [...SECRETS, ...hide] } }),
   }
+}
+
+/** Refuses a file with hard links: rules hide one path. */
+function hideable(flag: string, file: string): string {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (!found?.isFile() || found.nlink === 1) return file
+  throw invalidOption(
+    `${flag} ${file} has hard links, by which commands could read it: copy it to a file of its own`,
+  )
 }
 
 export interface IsolationFlags extends NetworkFlags {
@@ -98,18 +118,18 @@ export function isolationOf(flags: IsolationFlags): Isolation | undefined {
   return plan.network === undefined ? flags.isolation : { preset: flags.isolation, ...plan }
 }
 
-function secret(text: string, others: GivenSecret[] = []): GivenSecret[] {
+/** Whatever was given in the wrong place may be a value: no message shows it, as commander's do. */
+function variableOf(text: string): GivenSecret {
   const [, name, hosts] = /^(\w+)=(.+)$/.exec(text) ?? []
-  if (name === undefined || hosts === undefined)
-    throw new InvalidArgumentError('It must be NAME=HOST, with more hosts behind commas.')
-  return [...others, { name, hosts: hosts.split(',') }]
+  if (name !== undefined && hosts !== undefined) return { name, hosts: hosts.split(',') }
+  throw invalidOption('--secret must be NAME=HOST, with more hosts behind commas; the variable has the value')
 }
 
-function secretFile(text: string, others: GivenSecret[] = []): GivenSecret[] {
+function fileOf(text: string): GivenSecret {
   const [, name, file, hosts] = /^(\w+)=([^,]+),(.+)$/.exec(text) ?? []
-  if (name === undefined || file === undefined || hosts === undefined)
-    throw new InvalidArgumentError('It must be NAME=FILE,HOST, with more hosts behind commas.')
-  return [...others, { name, file, hosts: hosts.split(',') }]
+  if (name !== undefined && file !== undefined && hosts !== undefined)
+    return { name, file, hosts: hosts.split(',') }
+  throw invalidOption('--secret-file must be NAME=FILE,HOST, with more hosts behind commas')
 }
 
 function request(text: string, others: [string, string][] = []): [string, string][] {

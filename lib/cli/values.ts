@@ -6,6 +6,7 @@ import path from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { makeDirectories } from '../base/directories.js'
 import { invalidOption, OptionError } from '../base/errors.js'
+import { smallText } from '../base/small-file.js'
 import { PRESETS } from '../schema/isolation-rules.js'
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
@@ -55,24 +56,25 @@ export function byteOffset(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes.')
 }
 
-/** The content of the file that a flag names. Throws OptionError. */
-export function contentOf(flag: string, file: string | number): Buffer {
-  try {
-    return readFileSync(file)
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    throw invalidOption(`${flag} ${file} cannot be read: ${code}; name a file that this user may read`, {
-      cause,
-    })
-  }
+/** The text of a small file that a flag names. Throws OptionError. */
+export function contentOf(flag: string, file: string): string {
+  return smallText(file, `${flag} ${file}`)
 }
 
 /** The descriptor of the standard input. */
 const STDIN = 0
 
-/** `--input <file>`: the standard input of a job. */
+/** `--input <file>`: the standard input of a job, of any kind and size. */
 export function inputOf(file: string | undefined): Buffer | undefined {
-  return file === undefined ? undefined : contentOf('--input', file === '-' ? STDIN : file)
+  if (file === undefined) return undefined
+  try {
+    return readFileSync(file === '-' ? STDIN : file)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw invalidOption(`--input ${file} cannot be read: ${code}; name a file that this user may read`, {
+      cause,
+    })
+  }
 }
 
 /** The shortest value that can be hidden: a shorter one would match too much. */
@@ -81,7 +83,7 @@ const SHORTEST_SECRET = 4
 /** `--redact-file <file>`: values that must not be shown, one per line. Throws OptionError. */
 export function secretsIn(file: string | undefined): string[] {
   if (file === undefined) return []
-  const lines = String(contentOf('--redact-file', file)).split(/\r?\n/)
+  const lines = contentOf('--redact-file', file).split(/\r?\n/)
   const short = lines.findIndex((line) => line !== '' && line.length < SHORTEST_SECRET)
   if (short < 0) return lines.filter((line) => line !== '')
   throw invalidOption(`line ${short + 1} of --redact-file must have at least ${SHORTEST_SECRET} characters`)
@@ -89,7 +91,7 @@ export function secretsIn(file: string | undefined): string[] {
 
 /** The token of a server, from the file of `--token-file` or from the environment. */
 export function tokenOf(file: string | undefined): string | undefined {
-  return file === undefined ? process.env.NACRE_TOKEN : String(contentOf('--token-file', file)).trim()
+  return file === undefined ? process.env.NACRE_TOKEN : contentOf('--token-file', file).trim()
 }
 
 /**
@@ -100,7 +102,12 @@ export function takeVariable(flag: string, name: string, remedy = 'set it'): str
   const value = process.env[name]
   delete process.env[name]
   if (value !== undefined) return value
-  throw invalidOption(`${flag} ${name}: there is no variable of this name: ${remedy}`)
+  throw invalidOption(`${flag}${shownName(name)}: there is no variable of this name: ${remedy}`)
+}
+
+/** A name in capitals, behind a blank. Anything else may be a value that was given in its place, which no message shows. */
+export function shownName(name: string): string {
+  return /^[A-Z_]{1,64}$/.test(name) ? ` ${name}` : ''
 }
 
 /** A directory that exists, for programs that run in it only later. */

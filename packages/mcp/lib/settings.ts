@@ -118,10 +118,11 @@ export function readSettings(flags: Flags): Settings {
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   // What does not exist cannot be hidden.
   const directory = record && values.ownDirectory('--record', record)
-  const hidden = [tokenFile, redactFile, directory].flatMap((file) =>
-    file === undefined ? [] : [locate(file)],
-  )
-  const { network, filesystem: { hide } = {} } = networks.networkOf(flags, preset, hidden)
+  const { network, filesystem: { hide } = {} } = networks.networkOf(flags, preset, {
+    '--token-file': tokenFile && locate(tokenFile),
+    '--redact-file': redactFile && locate(redactFile),
+    '--record': directory && locate(directory),
+  })
   const others = write.map(locate)
   const isolation =
     preset === 'none'
@@ -221,7 +222,7 @@ function httpOf(flags: Flags): HttpSettings | undefined {
     tokenFile === undefined
       ? randomBytes(24).toString('base64url')
       : kinds.serverToken.read(
-          String(values.contentOf('--token-file', tokenFile)).trim(),
+          values.contentOf('--token-file', tokenFile).trim(),
           'the token in --token-file',
         )
   return {

@@ -10,8 +10,8 @@ import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { clock, kinds, OptionError } from 'nacre/internal'
-import { backendOf, fs, NativeBackend } from 'nacre/internal/server'
+import { clock, kinds, OptionError, smallText } from 'nacre/internal'
+import { backendOf, NativeBackend } from 'nacre/internal/server'
 import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
@@ -70,26 +70,13 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
 
 function withToken(plan: ServePlan): ServePlan {
   if (plan.tokenFile === undefined) return plan
-  const content = readTokenFile(plan.tokenFile)
+  const content = smallText(plan.tokenFile, `tokenFile ${plan.tokenFile}`).trim()
   return {
     ...plan,
     server: {
       ...plan.server,
       token: kinds.readArgument(kinds.serverToken.read, content, 'the content of tokenFile'),
     },
-  }
-}
-
-function readTokenFile(file: string): string {
-  try {
-    return fs.readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError(
-      'INVALID_OPTION',
-      `tokenFile ${file} cannot be read: ${code}; it must be a file with a token`,
-      { cause },
-    )
   }
 }
 

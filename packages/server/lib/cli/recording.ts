@@ -1,5 +1,4 @@
 /** `nacre serve --record`: what the companion package `@nacre/console` does. */
-import path from 'node:path'
 import type { Isolation, Sandbox } from 'nacre'
 import { type kinds, redaction } from 'nacre/internal'
 import { flags, network, OptionError, printing } from 'nacre/internal/cli'
@@ -22,19 +21,21 @@ export interface Recording {
 const NAME = '@nacre/console'
 
 /**
- * The rules of the sandbox. Commands may not see the recordings, and what is never recorded. Throws OptionError for a flag
+ * The rules of the sandbox. Commands may not see the recordings, what is never recorded, and the token. Throws OptionError for a flag
  * without --record.
  */
 export function isolationFor(
   preset: kinds.Preset | undefined,
-  { record, recordLimit, redactFile, ...others }: RecordingFlags & network.NetworkFlags,
+  { record, recordLimit, redactFile, tokenFile, ...others }: RecordingFlags & network.NetworkFlags,
 ): Isolation | undefined {
   if (record === undefined && (recordLimit ?? redactFile) !== undefined)
     throw new OptionError('INVALID_OPTION', '--record-limit and --redact-file need --record')
-  // What does not exist cannot be hidden.
-  const hidden = record === undefined ? [] : [flags.ownDirectory('--record', record)]
-  if (redactFile !== undefined) hidden.push(path.resolve(redactFile))
-  const rules = network.networkOf(others, preset, hidden)
+  const rules = network.networkOf(others, preset, {
+    // What does not exist cannot be hidden.
+    '--record': record && flags.ownDirectory('--record', record),
+    '--redact-file': redactFile,
+    '--token-file': tokenFile,
+  })
   return preset && { preset, ...rules }
 }
 
@@ -47,7 +48,7 @@ export async function openRecording(
   const recorder = await import(NAME).catch((error) => {
     throw isNotInstalled(NAME, error) ? notInstalled('--record', NAME) : error
   })
-  const secret = tokenFile === undefined ? token : String(flags.contentOf('--token-file', tokenFile)).trim()
+  const secret = tokenFile === undefined ? token : flags.contentOf('--token-file', tokenFile).trim()
   return recorder.record(sandbox, {
     directory: record,
     limit: recordLimit,
