@@ -6,6 +6,7 @@ import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
+import type { Duplex } from 'node:stream'
 
 /** What a request had. */
 export interface Seen {
@@ -50,8 +51,8 @@ export function makeCertificates(directory: string, names: readonly string[]): v
 }
 
 /**
- * Starts a server: `/echo` replies with what it got, `/to?URL` redirects, `/cut` ends the connection, anything else replies with
- * `hello`.
+ * Starts a server: `/echo` replies with what it got, `/to?URL` redirects, `/401` refuses, `/cut` ends the connection, anything else
+ * replies with `hello`. A WebSocket gets its credential as message.
  */
 export async function startOrigin(names: readonly string[] = ['localhost']): Promise<TlsOrigin> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-origin-'))
@@ -64,6 +65,17 @@ export async function startOrigin(names: readonly string[] = ['localhost']): Pro
     const server = createSecureServer({ key, cert, allowHTTP1: true })
     server.on('request', async (request, response) => {
       await answer(request as unknown as IncomingMessage, response as unknown as ServerResponse, seen)
+    })
+    server.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      seen.push({
+        url: request.url ?? '',
+        authorization: request.headers.authorization,
+        headers: { ...request.headers },
+        body: '',
+      })
+      const head = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
+      const text = Buffer.from(request.headers.authorization ?? 'none')
+      socket.end(Buffer.concat([Buffer.from(head), Buffer.from([0x81, text.length]), text]))
     })
     await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
     const { port } = server.address() as AddressInfo
@@ -83,7 +95,8 @@ async function answer(request: IncomingMessage, response: ServerResponse, seen: 
   if (url.startsWith('/to?')) {
     response.writeHead(302, { location: decodeURIComponent(url.slice(4)) })
     response.end()
-  } else if (url === '/cut') request.socket.destroy()
+  } else if (url === '/401') response.writeHead(401).end()
+  else if (url === '/cut') request.socket.destroy()
   else if (url.startsWith('/echo')) {
     response.writeHead(200, { 'content-type': 'application/json', 'x-echo': headers.authorization ?? 'none' })
     response.end(JSON.stringify({ url, headers: own, body }))

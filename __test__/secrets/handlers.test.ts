@@ -1,32 +1,17 @@
 /** Functions that answer requests, and that know values, with real programs and a server with TLS. */
 import { type NetworkRules, type RequestHandler, Sandbox } from 'nacre'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { withClient } from '../contract/helper.js'
 import { withSandbox } from '../helpers/invariants.js'
-import { startOrigin } from '../helpers/origin.js'
+import { startProxiedOrigin, VALUE } from '../helpers/proxied-origin.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
-const VALUE = `ghp_${'Zx9Kq2Lm7'.repeat(4)}`
 const HOST = 'api.mock.test'
-const origin = await startOrigin()
-const target = `localhost:${origin.port}`
+const origin = await startProxiedOrigin()
+const { target } = origin
 
-beforeAll(async () => {
-  // The thread of all proxies stays once it has been started.
-  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
-  await sandbox.exec('true')
-  await sandbox.destroy()
-})
-
-afterAll(() => origin.close())
-
-const network = (rules: Partial<NetworkRules>) => ({
-  isolation: {
-    network: { allow: [], authorities: [origin.authority], ...rules },
-    processes: 'own' as const,
-  },
-})
+const network = (rules: Partial<NetworkRules>) => ({ isolation: origin.rules(rules) })
 const handle = (handler: RequestHandler, more: Partial<NetworkRules> = {}) =>
   network({ handle: { [HOST]: handler }, ...more })
 const url = `https://${HOST}`
@@ -298,6 +283,31 @@ describe('a value that a function knows', () => {
         expect(errors.join()).not.toContain(VALUE)
       },
       { options: { ...secret(() => values.shift() as string), logger } },
+    )
+  })
+
+  it('is asked for again after a 401 for a request that had it, and no other value is', () => {
+    const calls = { USED: 0, OTHER: 0 }
+    const secret = (name: keyof typeof calls) => ({
+      value: () => `${name}-${++calls[name]}-value`,
+      hosts: [target],
+      placeholder: `placeholder-of-${name}`,
+    })
+    return withSandbox(
+      async ({ sandbox }) => {
+        const curl = (path: string, more = '') => sandbox.exec(`curl -sS ${more} https://${target}${path}`)
+        await curl('/401', '-H "Authorization: Bearer $USED"')
+        expect([origin.seen.at(-1)?.authorization, calls]).toEqual([
+          'Bearer USED-1-value',
+          { USED: 1, OTHER: 1 },
+        ])
+        await holds(async () => {
+          await curl('/401')
+          return calls.USED === 2
+        })
+        expect(calls).toEqual({ USED: 2, OTHER: 1 })
+      },
+      { options: network({ secrets: { USED: secret('USED'), OTHER: secret('OTHER') } }) },
     )
   })
 

@@ -13,40 +13,27 @@ import {
 import os from 'node:os'
 import path from 'node:path'
 import { type IsolationRules, type NetworkRules, Sandbox, type SandboxEvent } from 'nacre'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type AnySandbox, itHolds, withClient } from '../contract/helper.js'
 import { withSandbox } from '../helpers/invariants.js'
-import { startOrigin } from '../helpers/origin.js'
+import { startProxiedOrigin, VALUE } from '../helpers/proxied-origin.js'
 import { temporary } from '../helpers/temporary.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
 
 type Requested = Extract<SandboxEvent, { type: 'request' }>
 
-/** No test sends it to a real service. */
-const VALUE = `ghp_${'Zx9Kq2Lm7'.repeat(4)}`
-const origin = await startOrigin()
-const host = `localhost:${origin.port}`
+const origin = await startProxiedOrigin()
+const { target: host } = origin
 const bearer = '-H "Authorization: Bearer $TOKEN"'
 const curl = (file: string, more = '') => `curl -sS ${more} 'https://${host}${file}'`
 
-beforeAll(async () => {
-  // The thread of all proxies stays once it has been started.
-  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
-  await sandbox.exec('true')
-  await sandbox.destroy()
-})
-
-afterAll(() => origin.close())
-
 function rules(network: Partial<NetworkRules> = {}): IsolationRules {
-  const own = {
-    ...{ allow: [], authorities: [origin.authority] },
+  return origin.rules({
     secrets: { TOKEN: { value: VALUE, hosts: [host] }, OTHER: { value: `${VALUE}x`, hosts: [host] } },
     requests: { [host]: ['deny * /private/**', '* /**'] },
     ...network,
-  }
-  return { network: own, processes: 'own' }
+  })
 }
 
 /** Reads the events of a sandbox that has some, from now on. Gives the next requests. */

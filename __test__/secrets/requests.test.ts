@@ -1,28 +1,18 @@
 /** Rules for requests by method and path, with real programs and a server with TLS. */
-import { type Answer, type Denial, type NetworkRules, type Question, Sandbox, type SandboxEvent } from 'nacre'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Answer, Denial, NetworkRules, Question, SandboxEvent } from 'nacre'
+import { describe, expect, it } from 'vitest'
 import { itHolds, withClient } from '../contract/helper.js'
 import { withSandbox } from '../helpers/invariants.js'
-import { startOrigin } from '../helpers/origin.js'
+import { startProxiedOrigin } from '../helpers/proxied-origin.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
-const origin = await startOrigin()
-const target = `localhost:${origin.port}`
-
-beforeAll(async () => {
-  // The thread of all proxies stays once it has been started.
-  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
-  await sandbox.exec('true')
-  await sandbox.destroy()
-})
-
-afterAll(() => origin.close())
+const origin = await startProxiedOrigin()
+const { target } = origin
 
 /** Options whose commands may send these requests to the server. */
-function only(rules: string[], network: Partial<NetworkRules> = {}) {
-  const own = { allow: [], authorities: [origin.authority], requests: { [target]: rules }, ...network }
-  return { isolation: { network: own, processes: 'own' as const } }
-}
+const only = (rules: string[], network: Partial<NetworkRules> = {}) => ({
+  isolation: origin.rules({ requests: { [target]: rules }, ...network }),
+})
 
 const request = (method: string, file: string, more = '') =>
   `curl -sS --path-as-is -X ${method} ${more} https://${target}${file} -w '\\n%{http_code}'`
@@ -149,6 +139,17 @@ describe('rules for requests', () => {
       },
       { options: only(rules) },
     ))
+
+  itHolds(
+    'that cannot be read are refused for a session, too',
+    async ({ sandbox }) => {
+      const network = { allow: [], requests: { [target]: ['GET /a;b'] } }
+      const error = await rejectionOf(sandbox.createSession({ isolation: { network } }))
+      expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(error.message).toContain(`isolation.network.requests['${target}'][0] matches no request`)
+    },
+    { options: only(rules) },
+  )
 
   it('hold in a fork, and after a rollback', () =>
     withSandbox(

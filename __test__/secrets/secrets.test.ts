@@ -2,35 +2,21 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { inspect } from 'node:util'
-import { type IsolationRules, type NetworkRules, Sandbox, type Secret } from 'nacre'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { IsolationRules, NetworkRules, Secret } from 'nacre'
+import { afterAll, describe, expect, it } from 'vitest'
 import { itHolds, withClient } from '../contract/helper.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { startOrigin } from '../helpers/origin.js'
+import { startProxiedOrigin, VALUE } from '../helpers/proxied-origin.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
-/** No test sends it to a real service. */
-const VALUE = `ghp_${'Zx9Kq2Lm7'.repeat(4)}`
-
-const [origin, other] = await Promise.all([startOrigin(), startOrigin()])
-
-beforeAll(async () => {
-  // The thread of all proxies stays once it has been started.
-  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
-  await sandbox.exec('true')
-  await sandbox.destroy()
-})
-
-afterAll(() => {
-  origin.close()
-  other.close()
-})
+const [origin, other] = await Promise.all([startProxiedOrigin(), startOrigin()])
+afterAll(() => other.close())
 
 /** Rules with the secret TOKEN for the server. */
 function rules(secret: Partial<Secret> = {}, network: Partial<NetworkRules> = {}): IsolationRules {
-  const TOKEN = { value: VALUE, hosts: [`localhost:${origin.port}`], ...secret }
-  const own = { allow: [], authorities: [origin.authority], secrets: { TOKEN }, ...network }
-  return { network: own, processes: 'own' }
+  const TOKEN = { value: VALUE, hosts: [origin.target], ...secret }
+  return origin.rules({ secrets: { TOKEN }, ...network })
 }
 
 const url = (file = '/echo') => `https://localhost:${origin.port}${file}`
@@ -133,6 +119,27 @@ print(r.urlopen(r.Request("PAGE", headers={"Authorization": "Bearer " + os.envir
         expect((await session.exec(print)).stdout).toBe(`x${placeholder}||<${placeholder}>`)
       },
       { options: { ...options, env: { OTHER: `x${VALUE}` } } },
+    ))
+
+  it('opens a WebSocket, whose messages are masked', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const headers = [
+          'Connection: Upgrade',
+          'Upgrade: websocket',
+          'Sec-WebSocket-Extensions: permessage-deflate',
+        ]
+        const given = headers.map((header) => `-H '${header}'`).join(' ')
+        const { stdout } = await sandbox.exec(
+          `curl -sS --http1.1 -o message ${given} ${bearer} ${url('/')}; tail -c +3 message; printf ' %s' "$TOKEN"; rm message`,
+        )
+        expect(lastSeen()?.authorization).toBe(`Bearer ${VALUE}`)
+        expect(lastSeen()?.headers).not.toHaveProperty('sec-websocket-extensions')
+        const [, shown, placeholder] = stdout.split(' ')
+        expect(shown).toBe(placeholder)
+        expect(placeholder).toMatch(/^ghp_/)
+      },
+      { options },
     ))
 
   it('goes to no other host, by redirect, header or plain HTTP', () =>

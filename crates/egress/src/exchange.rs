@@ -1,19 +1,21 @@
 //! One request and its reply: checked, filled with secrets, sent, masked.
 
 use super::function::{self, Forwarder, Kept};
-use super::origin::Link;
+use super::origin::{Link, Sender};
 use super::record::{Counted, Record};
 use super::replace::{Inflate, Replace};
 use super::rules::Verdict;
 use super::tunnel::hung_up;
 use super::values::Filled;
-use super::{Body, Call, Egress, Failure, Origin, Purpose, Reason, Secret, Treatment, Wish, credentials, default_port};
+use super::{
+    Body, Call, Egress, Failure, Origin, Purpose, Reason, Secret, Treatment, Wish, credentials, default_port, websocket,
+};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
-    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
-    TE, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
+    SEC_WEBSOCKET_EXTENSIONS, TE, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::Scheme;
@@ -28,8 +30,6 @@ use tokio::task::JoinSet;
 /// Some servers take another method or path from these, which rules have not judged.
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
-
-const WEBSOCKET: &str = "websocket";
 
 /// What the requests of a connection have in common.
 pub struct Exchange {
@@ -75,7 +75,7 @@ impl Exchange {
 
     /// Whether there is a connection to the host.
     pub fn has_host(&self) -> bool {
-        matches!(self.link, Link::One(_) | Link::Two(_))
+        matches!(self.link, Link::Host(_))
     }
 
     /// Waits until what the connection has become ends.
@@ -84,7 +84,7 @@ impl Exchange {
         while upgrades.join_next().await.is_some() {}
     }
 
-    /// Answers a request, and records it if that is wanted.
+    /// Answers a request, and records it.
     ///
     /// # Errors
     /// The connection to the host has ended, so that of the client is to end, too.
@@ -93,33 +93,25 @@ impl Exchange {
         B: http_body::Body<Data = Bytes> + Send + Sync + 'static,
         B::Error: Into<Failure>,
     {
-        let mut request = request.map(|body| body.map_err(io::Error::other).boxed());
-        let observer = &self.egress.observer;
-        let record = observer.records().then(|| {
-            let filled = self.treatment.values.known();
-            Record::new(observer, self.wish(&request), request.version(), &filled.masks)
-        });
-        record.iter().for_each(|record| drop(request.extensions_mut().insert(Arc::clone(record))));
-        let reply = self.answer(request).await?;
+        let request = request.map(|body| body.map_err(io::Error::other).boxed());
+        let masks = &self.treatment.values.known().masks;
+        let record = Record::new(&self.egress.observer, self.wish(&request), request.version(), masks);
+        let reply = self.answer(request, &record).await?;
         Ok(Counted::reply(reply, record).map(BodyExt::boxed))
     }
 
-    async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, hyper::Error> {
-        if let Err(refusal) = self.check(&request) {
+    async fn answer(&self, request: Request<Body>, record: &Arc<Record>) -> Result<Response<Body>, hyper::Error> {
+        if let Err(refusal) = self.check(&request, record) {
             return Ok(refusal.reply());
         }
-        if let Err(refusal) = self.judge(&request).await {
+        if let Err(refusal) = self.judge(&request, record).await {
             return Ok(refusal.reply());
         }
-        match self.forward(request).await {
-            Ok(Ok(reply)) => Ok(reply),
-            Ok(Err(refusal)) => Ok(refusal.reply()),
-            Err(error) => Err(error),
-        }
+        Ok(self.forward(request, record).await?.unwrap_or_else(Refusal::reply))
     }
 
     /// Everything that names a host must name the one that the connection is for.
-    fn check(&self, request: &Request<Body>) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<Body>, record: &Record) -> Result<(), Refusal> {
         let bad = |text: &str| Err(Refusal(StatusCode::BAD_REQUEST, text.to_owned()));
         let headers = request.headers();
         let mut hosts = headers.get_all(HOST).iter();
@@ -138,7 +130,7 @@ impl Exchange {
                 self.origin,
                 String::from_utf8_lossy(other)
             );
-            self.refused(request, Reason::Host);
+            self.refused(request, record, Reason::Host);
             return Err(Refusal(StatusCode::MISDIRECTED_REQUEST, text));
         }
         if request.uri().scheme_str().is_some_and(|scheme| scheme != self.scheme) {
@@ -157,7 +149,7 @@ impl Exchange {
     }
 
     /// Applies the rules of the host.
-    async fn judge(&self, request: &Request<Body>) -> Result<(), Refusal> {
+    async fn judge(&self, request: &Request<Body>, record: &Record) -> Result<(), Refusal> {
         let wish = self.wish(request);
         let judged = self.treatment.rules.iter().map(|rules| (rules.judge(&wish.method, &wish.path), rules));
         let Some((verdict, rules)) = judged.max_by_key(|(verdict, _)| *verdict) else { return Ok(()) };
@@ -170,7 +162,7 @@ impl Exchange {
             return Ok(());
         }
         let text = format!("isolation.network does not allow {wish}. Allowed there: {}.", rules.allowed());
-        self.refused(request, Reason::Rule);
+        self.refused(request, record, Reason::Rule);
         Err(Refusal(StatusCode::FORBIDDEN, text))
     }
 
@@ -185,8 +177,8 @@ impl Exchange {
         }
     }
 
-    fn refused(&self, request: &Request<Body>, reason: Reason) {
-        request.extensions().get::<Arc<Record>>().into_iter().for_each(|record| record.denied(reason));
+    fn refused(&self, request: &Request<Body>, record: &Record, reason: Reason) {
+        record.denied(reason);
         self.egress.observer.refused(self.wish(request), reason);
     }
 
@@ -207,35 +199,48 @@ impl Exchange {
         is_same(self.origin.to_string()) || is_default && is_same(self.origin.host.clone())
     }
 
-    async fn forward(&self, mut request: Request<Body>) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
+    async fn forward(
+        &self,
+        request: Request<Body>,
+        record: &Arc<Record>,
+    ) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
+        let bad = |text: String| Ok(Err(Refusal(StatusCode::BAD_GATEWAY, text)));
         let filled = match self.treatment.values.filled(&*self.egress.observer).await {
             Ok(filled) => filled,
             Err(name) => {
-                let text = format!("the secret {name} is unavailable; the host program's log has the reason");
-                return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, text)));
+                return bad(format!("the secret {name} is unavailable; the host program's log has the reason"));
             }
         };
-        if let Link::Function(name) = &self.link {
-            return Ok(self.ask(name, request, &filled).await);
+        match &self.link {
+            Link::Host(sender) => self.send(sender, request, record, &filled).await,
+            Link::Function(name) => Ok(self.ask(name, request, &filled).await),
+            Link::Broken(reason) => bad(reason.to_string()),
         }
-        let is_socket = self.has_version_one() && names_socket(request.headers());
+    }
+
+    /// Lets the host answer, which sees values.
+    async fn send(
+        &self,
+        sender: &Sender,
+        mut request: Request<Body>,
+        record: &Arc<Record>,
+        filled: &Filled,
+    ) -> Result<Result<Response<Body>, Refusal>, hyper::Error> {
+        let is_socket = sender.is_one() && websocket::is_named(request.headers());
         let upgrade = is_socket.then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
         // Another protocol, like h2c, would pass unmasked, and its requests unchecked.
         parts.headers.remove(UPGRADE);
         if upgrade.is_some() {
-            parts.headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
+            parts.headers.insert(UPGRADE, HeaderValue::from_static(websocket::NAME));
         }
         // A host may compress the transfer for it. gRPC needs `trailers`.
         if parts.headers.get(TE).is_some_and(|value| value != "trailers") {
             parts.headers.remove(TE);
         }
         let is_head = parts.method == Method::HEAD;
-        let record = parts.extensions.remove::<Arc<Record>>();
-        if let Some(record) = record.iter().find(|_| self.has_host()) {
-            record.uses(credentials::used(&parts, &filled.secrets));
-        }
-        if let Err(refusal) = self.fill(&mut parts, &filled.secrets) {
+        record.uses(credentials::used(&parts, &filled.secrets));
+        if let Err(refusal) = self.fill(&mut parts, &filled.secrets, sender.is_one()) {
             return Ok(Err(refusal));
         }
         // A compressed body keeps its placeholders.
@@ -244,31 +249,13 @@ impl Exchange {
         if !bodies.keeps_lengths() {
             parts.headers.remove(CONTENT_LENGTH);
         }
-        let request = Request::from_parts(parts, Replace::request(body, bodies, record));
-        let reply = match &self.link {
-            Link::Function(_) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, "there is no host".to_owned()))),
-            Link::Broken(reason) => return Ok(Err(Refusal(StatusCode::BAD_GATEWAY, reason.to_string()))),
-            Link::One(sender) => {
-                let mut sender = sender.lock().await;
-                sender.ready().await?;
-                sender.send_request(request).await
-            }
-            Link::Two(sender) => {
-                let mut sender = sender.clone();
-                sender.ready().await?;
-                sender.send_request(request).await
-            }
-        };
-        match reply {
-            Ok(reply) => {
-                if reply.status() == StatusCode::UNAUTHORIZED {
-                    self.treatment.values.refused().await;
-                }
-                Ok(self.pass(reply, upgrade, is_head, &filled))
-            }
-            // Not sent, or cut off: as if the host had closed the connection to the client.
-            Err(error) => Err(error),
+        // An error: not sent, or cut off, as if the host had closed the connection to the client.
+        let body = Replace::request(body, bodies, Arc::clone(record));
+        let reply = sender.send(Request::from_parts(parts, body)).await?;
+        if reply.status() == StatusCode::UNAUTHORIZED {
+            self.treatment.values.refused(&record.secrets()).await;
         }
+        Ok(self.pass(reply, upgrade, is_head, filled))
     }
 
     /// Lets a function answer, which sees placeholders.
@@ -294,12 +281,8 @@ impl Exchange {
         self.pass(reply, None, is_head, filled)
     }
 
-    fn has_version_one(&self) -> bool {
-        matches!(self.link, Link::One(_))
-    }
-
-    /// Makes the head of a request that of one to the host.
-    fn fill(&self, parts: &mut Parts, secrets: &[Secret]) -> Result<(), Refusal> {
+    /// Makes the head of a request that of one to the host. `is_one`: over HTTP/1.1.
+    fn fill(&self, parts: &mut Parts, secrets: &[Secret], is_one: bool) -> Result<(), Refusal> {
         if !self.treatment.rules.is_empty() {
             // Gateways of the CGI kind take `_` for `-`.
             let is_override = |name: &&HeaderName| OVERRIDES.contains(&name.as_str().replace('_', "-").as_str());
@@ -309,10 +292,11 @@ impl Exchange {
         if !secrets.is_empty() {
             // What is compressed would have to be decompressed to be masked.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            parts.headers.remove(SEC_WEBSOCKET_EXTENSIONS);
         }
         credentials::insert(&mut parts.headers, secrets);
         let filled = credentials::with_query(&parts.uri, secrets);
-        if self.has_version_one() {
+        if is_one {
             if !parts.headers.contains_key(HOST) {
                 let name = parts.uri.authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok());
                 name.into_iter().for_each(|name| drop(parts.headers.insert(HOST, name)));
@@ -325,7 +309,7 @@ impl Exchange {
             let path = filled.parse().map_err(|_| Refusal(StatusCode::BAD_REQUEST, text.to_owned()))?;
             uri.path_and_query = Some(path);
         }
-        if self.has_version_one() {
+        if is_one {
             (uri.scheme, uri.authority) = (None, None);
         } else if uri.authority.is_none() {
             // Its place in HTTP/2.
@@ -350,16 +334,17 @@ impl Exchange {
         B::Error: Into<Failure>,
     {
         if reply.status() == StatusCode::SWITCHING_PROTOCOLS {
-            if upgrade.is_none() || !names_socket(reply.headers()) {
+            let is_readable = filled.masks.is_empty() || !websocket::is_extended(reply.headers());
+            if upgrade.is_none() || !websocket::is_named(reply.headers()) || !is_readable {
                 let text = format!("{} has changed to a protocol that cannot be checked", self.origin);
                 return Err(Refusal(StatusCode::BAD_GATEWAY, text));
             }
-            let server = hyper::upgrade::on(&mut reply);
+            let (server, masks) = (hyper::upgrade::on(&mut reply), Arc::clone(&filled.masks));
             self.upgrades.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
                 let Some(client) = upgrade else { return };
                 if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
                     // A connection that breaks ends both.
-                    let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(server)).await;
+                    let _ = websocket::relay(TokioIo::new(client), TokioIo::new(server), masks).await;
                 }
             });
         }
@@ -382,11 +367,6 @@ impl Exchange {
         let masks = Arc::clone(masks);
         Ok(reply.map(|body| Replace::reply(body, masks, inflate).map_err(io::Error::other).boxed()))
     }
-}
-
-/// Whether the protocol to change to is that of WebSockets.
-fn names_socket(headers: &HeaderMap) -> bool {
-    headers.get(UPGRADE).is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes()))
 }
 
 /// How the body of a reply must be decompressed to be masked; `None` if it is plain.

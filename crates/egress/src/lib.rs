@@ -23,6 +23,7 @@ mod rules;
 mod testing;
 mod tunnel;
 mod values;
+mod websocket;
 
 pub use function::Forwarder;
 pub use origin::system_bundle;
@@ -236,10 +237,6 @@ pub trait Observer: Send + Sync {
     /// Connects to a host for a function.
     fn dial(&self, _: &Origin) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
-    }
-    /// Whether [`Self::ended`] is to be called for a request that begins now.
-    fn records(&self) -> bool {
-        false
     }
     /// A request has ended, also one that was refused. Must not block.
     fn ended(&self, _: Ended) {}

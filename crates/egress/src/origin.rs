@@ -2,7 +2,9 @@
 
 use super::Body;
 use super::replace::Replace;
+use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
@@ -57,17 +59,50 @@ pub struct Origins {
     configs: Mutex<Vec<Arc<ClientConfig>>>,
 }
 
-/// A connection to a host.
+/// What answers the requests of a client.
 #[derive(Clone)]
 pub enum Link {
+    /// The host.
+    Host(Sender),
+    /// The function with this name.
+    Function(Arc<str>),
+    /// There is no connection: each request gets this reason.
+    Broken(Arc<str>),
+}
+
+/// Sends requests over a connection to a host.
+#[derive(Clone)]
+pub enum Sender {
     /// HTTP/1.1: one request after the other.
     One(Arc<tokio::sync::Mutex<http1::SendRequest<Replace<Body>>>>),
     /// HTTP/2.
     Two(http2::SendRequest<Replace<Body>>),
-    /// There is none: each request gets this reason.
-    Broken(Arc<str>),
-    /// There is none: the function with this name answers.
-    Function(Arc<str>),
+}
+
+impl Sender {
+    /// Whether it speaks HTTP/1.1.
+    pub fn is_one(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+
+    /// Sends a request, and waits for the head of its reply.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub async fn send(&self, request: Request<Replace<Body>>) -> Result<Response<Incoming>, hyper::Error> {
+        match self {
+            Self::One(sender) => {
+                let mut sender = sender.lock().await;
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+            Self::Two(sender) => {
+                let mut sender = sender.clone();
+                sender.ready().await?;
+                sender.send_request(request).await
+            }
+        }
+    }
 }
 
 /// A link, the protocol that the host has chosen, and the end of the connection, which closes the channel.
@@ -190,7 +225,7 @@ where
         let _ = connection.with_upgrades().await;
         drop(end);
     });
-    Ok((Link::One(Arc::new(tokio::sync::Mutex::new(sender))), Task(task)))
+    Ok((Link::Host(Sender::One(Arc::new(tokio::sync::Mutex::new(sender)))), Task(task)))
 }
 
 async fn two<T>(io: T, end: watch::Sender<()>) -> io::Result<(Link, Task)>
@@ -208,7 +243,7 @@ where
         let _ = connection.await;
         drop(end);
     });
-    Ok((Link::Two(sender), Task(task)))
+    Ok((Link::Host(Sender::Two(sender)), Task(task)))
 }
 
 /// Why a host cannot be reached, and what helps.

@@ -81,6 +81,11 @@ impl Record {
         self.lock().sent += bytes as u64;
     }
 
+    /// The names of the secrets that it has so far.
+    pub fn secrets(&self) -> Vec<String> {
+        self.lock().secrets.clone()
+    }
+
     pub fn uses<'a>(&self, secrets: impl Iterator<Item = &'a str>) {
         let known = &mut self.lock().secrets;
         for name in secrets {
@@ -101,14 +106,13 @@ impl Drop for Record {
 /// The body of a reply, whose bytes are counted.
 pub struct Counted<B> {
     inner: B,
-    record: Option<Arc<Record>>,
+    record: Arc<Record>,
 }
 
 impl<B> Counted<B> {
     /// The same reply.
-    pub fn reply(reply: Response<B>, record: Option<Arc<Record>>) -> Response<Self> {
-        let status = reply.status().as_u16();
-        record.iter().for_each(|record| record.lock().status = Some(status));
+    pub fn reply(reply: Response<B>, record: Arc<Record>) -> Response<Self> {
+        record.lock().status = Some(reply.status().as_u16());
         reply.map(|inner| Self { inner, record })
     }
 }
@@ -119,8 +123,8 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Counted<B> {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
-        if let (Some(record), Some(Ok(frame))) = (&self.record, &frame) {
-            record.lock().received += frame.data_ref().map_or(0, Bytes::len) as u64;
+        if let Some(Ok(frame)) = &frame {
+            self.record.lock().received += frame.data_ref().map_or(0, Bytes::len) as u64;
         }
         Poll::Ready(frame)
     }

@@ -22,7 +22,7 @@ const PART: usize = 64;
 const IDLE: Duration = Duration::from_millis(20);
 
 /// Replaces texts in a stream.
-struct Replacer {
+pub struct Replacer {
     pairs: Arc<Pairs>,
     held: BytesMut,
     /// Of the request, if this is its body.
@@ -30,7 +30,12 @@ struct Replacer {
 }
 
 impl Replacer {
-    fn push(&mut self, data: Bytes) -> Bytes {
+    pub fn new(pairs: Arc<Pairs>) -> Self {
+        Self { pairs, held: BytesMut::new(), record: None }
+    }
+
+    /// What can be passed on when this has arrived.
+    pub fn push(&mut self, data: Bytes) -> Bytes {
         if self.pairs.is_empty() {
             return data;
         }
@@ -59,7 +64,7 @@ impl Replacer {
     }
 
     /// The rest: it was no beginning.
-    fn finish(&mut self) -> Bytes {
+    pub fn finish(&mut self) -> Bytes {
         std::mem::take(&mut self.held).freeze()
     }
 }
@@ -118,15 +123,15 @@ pub struct Replace<B> {
 
 impl<B> Replace<B> {
     /// The body of a request. Its trailers are no body, so they stay as they are.
-    pub fn request(inner: B, pairs: Arc<Pairs>, record: Option<Arc<Record>>) -> Self {
+    pub fn request(inner: B, pairs: Arc<Pairs>, record: Arc<Record>) -> Self {
         let mut made = Self { masks_trailers: false, ..Self::reply(inner, pairs, None) };
-        made.replacer.record = record;
+        made.replacer.record = Some(record);
         made
     }
 
     /// The body of a reply.
     pub fn reply(inner: B, pairs: Arc<Pairs>, inflate: Option<Inflate>) -> Self {
-        let replacer = Replacer { pairs, held: BytesMut::new(), record: None };
+        let replacer = Replacer::new(pairs);
         let (compressed, trailers, idle) = (Bytes::new(), None, None);
         Self {
             inner,
@@ -332,7 +337,7 @@ mod tests {
             let whole = whole.unwrap_or_else(|| text.clone().into_bytes());
             assert_eq!(whole.len(), text.len());
             assert_eq!(pairs.replaced(&whole), None, "{value}: {text}");
-            let mut replacer = Replacer { pairs, held: BytesMut::new(), record: None };
+            let mut replacer = Replacer::new(pairs);
             let mut made = Vec::new();
             let mut rest = text.as_bytes();
             while !rest.is_empty() {

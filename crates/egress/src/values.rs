@@ -134,9 +134,10 @@ impl Values {
         Ok(Arc::clone(&filled.1))
     }
 
-    /// The host did not accept a request with values: the next one gets new ones.
-    pub async fn refused(&self) {
-        for known in self.secrets.iter().filter_map(|(_, known)| known.as_ref()) {
+    /// The host did not accept a request with these secrets: the next one gets new values.
+    pub async fn refused(&self, names: &[String]) {
+        let refused = self.secrets.iter().filter(|(secret, _)| names.contains(&secret.name));
+        for known in refused.filter_map(|(_, known)| known.as_ref()) {
             known.refused().await;
         }
     }

@@ -56,10 +56,6 @@ impl Observer for SessionObserver {
         Box::pin(async move { dial::dial(&target, &policy).await })
     }
 
-    fn records(&self) -> bool {
-        self.requests.file.is_some() || self.requests.feed.is_watched()
-    }
-
     fn ended(&self, request: Ended) {
         let Requests { session, feed, file, log } = &self.requests;
         if feed.is_watched() {

@@ -57,10 +57,6 @@ impl Observer for Refusals {
         self.2.notify_one();
     }
 
-    fn records(&self) -> bool {
-        true
-    }
-
     fn ended(&self, request: Ended) {
         self.1.lock().unwrap().push(request);
     }
