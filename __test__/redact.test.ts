@@ -32,6 +32,35 @@ describe('a redactor', () => {
     expect(new redaction.Redactor(['two words']).uncertainEnd('text two w')).toBe(5)
   })
 
+  it('hides half a value and more at a cut', () => {
+    const value = 'abcdefghijklmnopqrst'
+    const own = new redaction.Redactor([value])
+    for (let length = 10; length < value.length; length++) {
+      expect(own.hide(`x ${value.slice(0, length)}`, { start: false, end: true })).toBe('x [redacted]')
+      expect(own.hide(`${value.slice(-length)} x`, { start: true, end: false })).toBe('[redacted] x')
+    }
+    const doubled = new redaction.Redactor(['abababababab'])
+    expect(doubled.hide('ababababababa', { start: false, end: true })).toBe('[redacted]a')
+    expect(doubled.hide('xabababababa', { start: false, end: true })).toBe('x[redacted]')
+  })
+
+  it('shows at a cut whatever is less than half a value, so that no guess can be tried letter by letter', () => {
+    const value = 'abcdefghijklmnopqrst'
+    const own = new redaction.Redactor([value, 'short-1!'])
+    const guesses = ['short-1', 'hort-1!']
+    for (let length = 1; length < 10; length++) guesses.push(value.slice(0, length), value.slice(-length))
+    for (const guess of guesses)
+      for (const text of [guess, `x ${guess}`, `${guess} x`])
+        expect(own.hide(text, { start: true, end: true })).toBe(text)
+  })
+
+  it('takes no time that grows with the square of a value', () => {
+    const values = [...Array(100).keys()].map((number) => 'a'.repeat(8100 + number))
+    const own = new redaction.Redactor(values.map((value) => `${value}b`))
+    expect(own.hide('a'.repeat(8099), { start: true, end: true })).toBe('[redacted]')
+    expect(own.uncertainEnd('a'.repeat(8192))).toBe(8192)
+  })
+
   it('takes no more time for many beginnings', () => {
     const many = '-----BEGIN PRIVATE KEY-----'.repeat(40_000) + '-eyJaaaaaaaa'.repeat(40_000)
     expect(redactor.hide(many) === many).toBe(true)
@@ -39,19 +68,37 @@ describe('a redactor', () => {
 })
 
 describe('the secrets of a sandbox', () => {
-  it('are hidden by every redactor, and their placeholders are shown', () => {
+  it('are hidden by the redactor of that sandbox, and their placeholders are shown', () => {
     const value = `ghp_${'Zx9Kq2Lm7'.repeat(4)}`
     const placeholder = `ghp_${'d'.repeat(36)}`
-    const redactor = new Redactor(KNOWN_SECRETS)
+    const secrets = new KnownSecrets()
+    const [redactor, another] = [new Redactor(KNOWN_SECRETS, secrets), new Redactor(KNOWN_SECRETS)]
     const text = `${value.slice(4)} ${placeholder}`
     expect(redactor.hide(text)).toBe(`${value.slice(4)} [redacted]`)
-    const secrets = new KnownSecrets()
     secrets.add([{ value: value.slice(4), placeholder }])
     expect(redactor.hide(text)).toBe(`[redacted] ${placeholder}`)
+    expect(another.hide(text)).toBe(`${value.slice(4)} [redacted]`)
     expect(redactor.hide(value)).toBe('ghp_[redacted]')
     expect(redactor.uncertainEnd('Zx9Kq')).toBe(5)
     expect(secrets.coverEnv({ names: ['A'], values: [`<${value.slice(4)}>`] }).values).toEqual([
       `<${placeholder}>`,
     ])
+    redactor.follow(undefined)
+    expect(redactor.hide(text)).toBe(another.hide(text))
+  })
+
+  it('stay, and those of its sessions are the newest 500, with four values of one function', () => {
+    const secret = (number: number, placeholder = `placeholder-of-${number}`) => ({
+      value: `the-value-${number}`,
+      placeholder,
+    })
+    const secrets = new KnownSecrets([secret(0)])
+    for (let number = 1; number <= 600; number++) secrets.add([secret(number)])
+    const numbers = () => [...secrets.placeholders.keys()].map((value) => Number(value.slice(10)))
+    expect(numbers()).toEqual([0, ...Array(500).keys()].map((at, index) => (index === 0 ? at : at + 101)))
+    for (let number = 700; number < 800; number++) secrets.add([secret(number, 'one-placeholder')])
+    expect(numbers().length).toBe(501)
+    expect(numbers().slice(-5)).toEqual([600, 796, 797, 798, 799])
+    expect(secrets.copy().placeholders).toEqual(secrets.placeholders)
   })
 })

@@ -1,8 +1,6 @@
 /**
  * Hides secrets in what models and people get to see. It is help, not a guarantee: `base64` defeats it.
  */
-import { hiddenChanges, hiddenPairs } from './hidden.js'
-
 const SECRET_NAME = /TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE/i
 /** A shorter value would match too much. */
 const SHORTEST_VALUE = 8
@@ -36,11 +34,24 @@ export function secretValues(env: NodeJS.ProcessEnv): string[] {
 }
 
 const REPLACEMENT = '[redacted]'
-/** A shorter part of a value would match too much. */
-const SHORTEST_PART = 4
+/**
+ * A shorter part of a value at a cut is shown, and any that has less than half of it. Otherwise, programs that see replies could
+ * find out a value letter by letter, by what is hidden.
+ */
+const SHORTEST_PART = 8
+/** A shorter beginning of a value does not wait for the rest. */
+const SHORTEST_BEGINNING = 4
 /** Lines of a value with several lines are hidden one by one, too: some replies show single lines. */
 const SHORTEST_LINE = 8
 const LONGEST_KEY = 8192
+
+/** The secrets of a sandbox. */
+export interface Hidden {
+  /** What programs see in place of each value. */
+  readonly placeholders: ReadonlyMap<string, string>
+  /** Counts the changes of these. */
+  readonly changes: number
+}
 
 /** Which ends of a text may be in the middle of a value. */
 export interface Cuts {
@@ -50,15 +61,16 @@ export interface Cuts {
 
 export class Redactor {
   readonly #own: readonly string[]
-  /** The longest first, since one may contain another. With the secrets of sandboxes. */
+  /** The longest first, since one may contain another. With the secrets of the sandbox. */
   #values: string[] = []
-  /** What programs see in place of the secrets of sandboxes: it may have the form of a token, and is none. */
+  #hidden: Hidden | undefined
+  /** What programs see in place of the secrets of the sandbox: it may have the form of a token, and is none. */
   #placeholders = new Set<string>()
   #changes = -1
   readonly #patterns: RegExp[]
   readonly #hidesKeys: boolean
 
-  constructor(redact: readonly (string | RegExp)[]) {
+  constructor(redact: readonly (string | RegExp)[], hidden?: Hidden) {
     const values = redact.filter((item) => typeof item === 'string')
     const lines = values.flatMap((value) => value.split('\n').filter((line) => line.length >= SHORTEST_LINE))
     this.#own = [...values, ...lines]
@@ -67,6 +79,13 @@ export class Redactor {
       .filter((item) => typeof item !== 'string' && item !== PRIVATE_KEY)
       .map((item) => item as RegExp)
       .map(({ source, flags }) => new RegExp(source, `${flags.replace(/[gy]/g, '')}g`))
+    this.follow(hidden)
+  }
+
+  /** Also hides the secrets of this sandbox from now on, in place of those of another one. */
+  follow(hidden: Hidden | undefined): void {
+    this.#hidden = hidden
+    this.#changes = -1
   }
 
   hide(text: string, { start, end }: Cuts = { start: false, end: false }): string {
@@ -89,40 +108,54 @@ export class Redactor {
     const word = end.length - wordStart(end)
     const key = end.lastIndexOf('-----BEGIN ')
     const isOpen = key >= 0 && !end.includes('-----END ', key)
-    const part = this.#longestPart((value, length) => end.endsWith(value.slice(0, length)))
+    const beginnings = this.#values.map((value) => overlap(value.slice(0, -1), end))
+    const part = Math.max(0, ...beginnings.filter((length) => length >= SHORTEST_BEGINNING))
     return Math.max(word, part, isOpen ? end.length - key : 0)
   }
 
-  /** Sandboxes that were created meanwhile may have secrets. */
+  /** Sessions that were created meanwhile may have secrets. */
   #update(): void {
-    const changes = hiddenChanges()
+    const { placeholders = new Map<string, string>(), changes = 0 } = this.#hidden ?? {}
     if (this.#changes === changes) return
     this.#changes = changes
-    const pairs = hiddenPairs()
-    this.#placeholders = new Set(pairs.map(([, placeholder]) => placeholder))
-    const values = new Set([...this.#own, ...pairs.map(([value]) => value)])
+    this.#placeholders = new Set(placeholders.values())
+    const values = new Set([...this.#own, ...placeholders.keys()])
     this.#values = [...values].sort((left, right) => right.length - left.length)
   }
 
   #hideStart(text: string): string {
-    const part = this.#longestPart((value, length) => text.startsWith(value.slice(-length)))
+    const part = this.#longestPart((value) => overlap(text.slice(0, value.length - 1), value))
     return part === 0 ? text : REPLACEMENT + text.slice(part)
   }
 
   #hideEnd(text: string): string {
-    const part = this.#longestPart((value, length) => text.endsWith(value.slice(0, length)))
+    const part = this.#longestPart((value) => overlap(value.slice(0, -1), text))
     return part === 0 ? text : text.slice(0, -part) + REPLACEMENT
   }
 
-  #longestPart(isThere: (value: string, length: number) => boolean): number {
+  #longestPart(partOf: (value: string) => number): number {
     let longest = 0
     for (const value of this.#values) {
-      for (let length = value.length - 1; length >= Math.max(SHORTEST_PART, longest + 1); length--) {
-        if (isThere(value, length)) longest = length
-      }
+      const part = partOf(value)
+      if (part >= Math.max(SHORTEST_PART, value.length / 2)) longest = Math.max(longest, part)
     }
     return longest
   }
+}
+
+/** The length of the longest beginning of one text that is the end of another. The time is linear (Knuth, Morris and Pratt). */
+function overlap(beginning: string, text: string): number {
+  const end = text.slice(text.length - Math.min(text.length, beginning.length))
+  // For each length of a beginning, the next shorter one that is its end.
+  const shorter = [0, 0]
+  const extended = (length: number, next: string | undefined) => {
+    while (length > 0 && beginning[length] !== next) length = shorter[length] as number
+    return beginning[length] === next ? length + 1 : 0
+  }
+  for (let at = 1; at < beginning.length; at++) shorter.push(extended(shorter[at] as number, beginning[at]))
+  let length = 0
+  for (const next of end.split('')) length = extended(length, next)
+  return length
 }
 
 /** Where the word at the end of a text begins. An expression like `/[\w.-]*$/` would begin again at each character. */

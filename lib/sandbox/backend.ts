@@ -4,6 +4,7 @@
  * All arguments have been checked. An option that was not given is undefined; the backend applies its default.
  */
 
+import type { Hidden } from '../base/redact.js'
 import type { WaitLimits } from '../base/waiting.js'
 import type * as api from '../calls/index.js'
 import type { sessionOptions } from '../calls/session.js'
@@ -44,6 +45,8 @@ export interface Backend extends CallsOf<typeof backendCalls> {
   readonly jobs: JobsBackend
   readonly workspace: WorkspaceBackend
   readonly checkpoints: CheckpointsBackend
+  /** The secrets of its sessions, unless only a server knows them. */
+  readonly hidden?: Hidden
   /** Runs a command. Commands of one session run in the order of the calls. */
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
   /** Runs a command and reports its output as it arrives. If the command cannot start, the outcome rejects. */

@@ -5,6 +5,7 @@
 
 import { calledBy } from '../base/call-site.js'
 import { invalidOption } from '../base/errors.js'
+import type { Hidden } from '../base/redact.js'
 import type * as api from '../calls/index.js'
 import { answer as readAnswer } from '../calls/questions.js'
 import { setEnvVarsOptions } from '../calls/sandbox.js'
@@ -40,6 +41,11 @@ export function backendOf(sandbox: unknown): Backend {
   )
   if (replaced === undefined) return backend
   throw invalidOption(`sandbox ${rule} with its own ${String(replaced)}(), not with another one`)
+}
+
+/** The secrets of a sandbox, as far as this program knows them. */
+export function hiddenOf(sandbox: object): Hidden | undefined {
+  return backends.get(sandbox)?.hidden
 }
 
 /** The methods of a sandbox that call its backend. */

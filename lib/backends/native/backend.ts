@@ -2,6 +2,7 @@
 import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
 import { engineError, unknownId } from '../../base/errors.js'
+import type { Hidden } from '../../base/redact.js'
 import type { NativeKilledBy, NativeProcess, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type * as api from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
@@ -76,8 +77,7 @@ export class NativeBackend implements Backend {
     this.#plan = plan
     this.#functions = from?.functions ?? new RuleFunctions(logger)
     this.#functions.add(plan.rules)
-    this.#secrets = from?.secrets ?? new KnownSecrets()
-    this.#secrets.add(config.isolation?.secrets)
+    this.#secrets = from?.secrets ?? new KnownSecrets(config.isolation?.secrets)
     this.#engine = new Engine(config, logger, from?.history, NativeBackend.#observer(new WeakRef(this)))
     this.#announced = from?.announced ?? this.#announced
     this.#defaults = { ...defaults, secrets: this.#secrets }
@@ -232,6 +232,11 @@ export class NativeBackend implements Backend {
   async #stats(sessionId: string | null): Promise<api.SandboxStats> {
     const stats = await this.#engine.call((native, id) => native.stats(id, sessionId))
     return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
+  }
+
+  /** The secrets of its sessions. */
+  get hidden(): Hidden {
+    return this.#secrets
   }
 
   async questions(): Promise<api.Question[]> {

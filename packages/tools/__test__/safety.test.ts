@@ -82,17 +82,17 @@ describe('redact', () => {
     { redact: [SECRET, /key-\d+/] },
   )
 
-  it('hides parts of a value at the ends of what a reply shows', () =>
+  it('hides halves of a value at the ends of what a reply shows', () =>
     withTools(
       async ({ call, directory }) => {
-        const command = `printf 'x ${SECRET.slice(0, 8)}'; until [ -e ${directory}/go ]; do sleep 0.05; done; printf '${SECRET.slice(8)} y'`
+        const command = `printf 'x ${SECRET.slice(0, 8)}'; until [ -e ${directory}/go ]; do sleep 0.05; done; printf '${SECRET.slice(8)}! y'`
         const begun = await call('bash', { command, yield_after: 1 })
         await call('bash', { command: `touch ${directory}/go` })
         const end = await call('wait', { id: 'r1' })
         expect(begun.text).toContain('\nx [redacted]\n')
         expect(end.text).toMatch(/\n\[redacted\] y$/)
       },
-      { redact: [SECRET] },
+      { redact: [`${SECRET}!`] },
     ))
 })
 

@@ -1,7 +1,7 @@
 /** `createTools`. */
 import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
-import { clock, inTime, redaction } from 'nacre/internal'
+import { clock, hiddenOf, inTime, redaction } from 'nacre/internal'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
 import { type Options, planTools } from './options.js'
@@ -47,9 +47,11 @@ class Tools implements PublicTools {
       )
     const { countTokens, redact, writeHint, askHint } = plan
     this.#options = plan
-    this.#style = { countTokens, redactor: new redaction.Redactor(redact), writeHint, askHint }
+    const redactor = new redaction.Redactor(redact)
+    this.#style = { countTokens, redactor, writeHint, askHint }
     let last: Host | undefined
     this.#place = new Place(sandbox, (opened) => {
+      redactor.follow(hiddenOf(opened))
       last = new Host(opened, plan, this.#style, last?.highest)
       return last
     })

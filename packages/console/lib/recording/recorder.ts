@@ -1,6 +1,6 @@
 /** Follows the events of a sandbox, and writes a recording for each session and each process. */
 import type { AnySandbox, LogEvent, Logger, Process, SandboxEvent } from 'nacre'
-import { isCode, plans, redaction, report, signalNumber } from 'nacre/internal'
+import { hiddenOf, isCode, plans, redaction, report, signalNumber } from 'nacre/internal'
 import { backendOf, type backends } from 'nacre/internal/server'
 import { planRecord } from '../options.js'
 import type { Recorder as PublicRecorder, RecordOptions } from '../public.js'
@@ -23,7 +23,7 @@ export async function record(sandbox: AnySandbox, options: RecordOptions): Promi
   const recorder = new Recorder(
     sandbox,
     store,
-    new redaction.Redactor([...redact, ...redaction.KNOWN_SECRETS]),
+    new redaction.Redactor([...redact, ...redaction.KNOWN_SECRETS], hiddenOf(sandbox)),
     logger,
   )
   await recorder.begun
