@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { openExample } from '../helpers/example.js'
 
-it('installs from a mocked registry, and opens a pull request with a token that nobody sees', async () => {
+it('installs from a mocked registry, and opens a pull request with a token that stays hidden', async () => {
   const example = await openExample('mock-hosts')
   try {
     expect(await example.run('main.js')).toEqual({

@@ -102,7 +102,7 @@ export abstract class Tile<Held extends Process | AnySession> {
     this.#command.title = command
   }
 
-  /** The reason for attention to this tile, or the name of whoever took it over. Empty otherwise. */
+  /** Why this tile needs attention, or who took it over; empty otherwise. */
   protected showNeeds(waits: string, heldBy: string | null, canTake: boolean): void {
     this.#needs = [waits, heldBy, canTake]
     const holder = this.hold === undefined ? heldBy : 'you'

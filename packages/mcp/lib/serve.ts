@@ -153,7 +153,7 @@ function networkNotes({ allow, ask, secrets = {}, requests = {} }: NetworkRules)
       : [`Commands reach ${reachable}${ask ? ' without that' : ' and no other host'}.`]),
     ...Object.entries(secrets).map(
       ([name, { hosts }]) =>
-        `$${name} stands for a value that nobody here can read: send it to ${hosts.join(', ')} alone, where it works.`,
+        `$${name} is a placeholder. nacre replaces it with the real value in requests to ${hosts.join(', ')} only.`,
     ),
     ...Object.entries(requests).map(
       ([host, rules]) => `${host} gets only these requests: ${rules.join('; ')}.`,
