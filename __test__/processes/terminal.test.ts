@@ -1,8 +1,10 @@
 /** Processes with a terminal: one stream, the session's state, job control, sizes, and an end like any other's. */
 
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import type { Process, Sandbox } from 'nacre'
-import { describe, expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes.js'
+import { describe, expect, it } from 'vitest'
+import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { itInSandbox } from '../helpers/sandbox-test.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -72,6 +74,50 @@ itInEveryMode('a kill ends everything in the terminal', async ({ sandbox }) => {
   expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGTERM' })
   expect(proc.runs(inside) || proc.runs(outside)).toBe(false)
 })
+
+/** Commands whose process substitutions print after them, what they print besides, and their exit codes. */
+const substitutions: Array<[command: string, also: string[], code: number]> = [
+  ['seq 5 > >(sed s/^/x/)', [], 0],
+  ['seq 5 > >(sleep 0.05; sed s/^/x/)', [], 0],
+  ['seq 5 | tee >(sed s/^/x/ >&2) > /dev/null', [], 0],
+  ['exec > >(tee log) 2>&1; seq -f x%g 5; exit 3', [], 3],
+  ['exec 3> >(sed s/^/x/); seq 5 >&3; (exit 5)', [], 5],
+  ['bash script; (exit 6)', [], 6],
+  ['f() { seq 5 > >(while read -r n; do echo "x$n"; done); }; f; exit 4', [], 4],
+  ["trap 'echo bye' EXIT; seq 5 > >(sed s/^/x/); (exit 7)", ['bye'], 7],
+  ["trap 'seq 5 > >(sed s/^/x/)' EXIT", [], 0],
+  ["trap 'echo failed' ERR; seq 5 > >(sed s/^/x/); (exit 2)", ['failed'], 2],
+  ['set -euf; shopt -s failglob; IFS=5; seq 5 > >(sed s/^/x/); false', [], 1],
+  ['sleep 600 & seq 5 > >(sed s/^/x/)', [], 0],
+]
+
+for (const mode of new Set([...modes, ...plain]))
+  it(`a terminal has what process substitutions print last, ${mode.name}`, () =>
+    withSandboxIn(mode, async ({ sandbox, directory }) => {
+      writeFileSync(path.join(directory, 'script'), 'exec > >(tee log) 2>&1\nseq -f x%g 5\n')
+      for (const [command, also, code] of substitutions) {
+        const process = await sandbox.startProcess(command, { pty })
+        const lines = (await printed(process)).split('\n').sort()
+        expect(lines, command).toEqual(['', ...also, 'x1', 'x2', 'x3', 'x4', 'x5'])
+        expect(process.exitCode, command).toBe(code)
+      }
+    }))
+
+for (const mode of new Set([...modes, ...plain]))
+  it(`a terminal ends although a process substitution does not, ${mode.name}`, () =>
+    withSandboxIn(mode, async ({ sandbox }) => {
+      const nap = proc.uniqueSleep()
+      for (const endless of [nap, `while :; do :; done; ${nap}`]) {
+        const process = await sandbox.startProcess(`: > >(${endless})`, { pty })
+        await process.waitForExit({ timeout: 20_000 })
+        expect(process).toMatchObject({ status: 'completed', exitCode: 0 })
+      }
+      const killed = await sandbox.startProcess(`: > >(exec yes ${nap})`, { pty })
+      await killed.waitForLog('sleep')
+      expect(await killed.kill()).toBe(true)
+      expect(killed).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGTERM' })
+      expect(proc.runs(nap)).toBe(false)
+    }))
 
 describe('terminals', () => {
   itInSandbox(

@@ -61,8 +61,9 @@ pub fn version_arguments() -> Vec<String> {
 }
 
 /// Arguments of the shell of a background process.
-pub fn process_arguments() -> Vec<String> {
-    with_text(&load())
+pub fn process_arguments(has_terminal: bool) -> Vec<String> {
+    let end = if has_terminal { AWAIT_AFTER_TRAP } else { "" };
+    with_text(&format!("{} {end}", load()))
 }
 
 fn with_text(text: &str) -> Vec<String> {
@@ -141,6 +142,9 @@ pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8
     if has_terminal {
         // Bash sets a missing terminal type to `dumb`.
         setup.extend(b"[[ ${TERM:-dumb} != dumb ]] || \\builtin export TERM=xterm-256color\n");
+        let trap = b"__nacre_await() { [[ $2 == *__nacre_quiet* ]] || \\builtin trap -- \"$2\"$'\\n'";
+        let end = b" EXIT; \\builtin return \"$1\"; }\n__nacre_await 0 ''\n";
+        setup.extend([trap.as_slice(), &quote(AWAIT_SUBSTITUTIONS), end].concat());
     }
     setup.extend(format!("\\builtin unset -v {LOST}; \\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
     setup.extend(plan.last_words());
@@ -169,6 +173,46 @@ fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
     }
     [b"\\builtin trap -- ".as_slice(), &quote(&text), b" EXIT\n"].concat()
 }
+
+/// The EXIT trap of a process with a terminal. The end of its shell sends SIGHUP to process substitutions, so the shell waits
+/// for them first: as `await_substitutions` in `terminal.c`, which says why, and with the same limits.
+///
+/// The second line begins when the first has run, so neither aliases nor the POSIX mode act on it. A pipe that nothing writes
+/// to makes a pause without a program.
+const AWAIT_SUBSTITUTIONS: &[u8] = br#"{ \builtin set +efuvx +o posix; \builtin trap - DEBUG ERR RETURN CHLD; \builtin shopt -u expand_aliases failglob; } >/dev/null 2>&1
+[[ ${BASHPID-$$} == $$ ]] || \builtin exit
+{ \builtin enable eval exec printf read set unset; \builtin unset -f exec; \builtin unset -v IFS GLOBIGNORE; } 2>/dev/null
+\exec </dev/null >/dev/null 2>&1
+for __nacre_file in /proc/self/fd/*; do
+  __nacre_file=${__nacre_file##*/}
+  [[ $__nacre_file != [3-9] && $__nacre_file != [1-9][0-9]* ]] || \builtin eval "\\exec $__nacre_file>&-"
+done
+\builtin printf -v __nacre_end '%(%s)T' -1
+(( __nacre_now = __nacre_end, __nacre_end += 2, __nacre_quiet = __nacre_former = 0 ))
+for (( __nacre_look = 0; __nacre_look < 200 && __nacre_quiet < 10 && __nacre_now <= __nacre_end; ++__nacre_look )); do
+  (( __nacre_prints = __nacre_works = __nacre_progress = 0 ))
+  for __nacre_file in /proc/[0-9]*; do
+    IFS= \builtin read -r -d '' __nacre_stat <"$__nacre_file/stat"
+    [[ $__nacre_stat == *" $$ "* && $__nacre_file != "/proc/$$" ]] || continue
+    \builtin set -- ${__nacre_stat##*) }
+    [[ ${4-} == $$ && $1 != [ZX] ]] || continue
+    (( __nacre_progress += ${__nacre_file##*/} ))
+    if [[ $1 == [RD] ]]; then
+      __nacre_works=1
+    elif [[ ! -p $__nacre_file/fd/0 && ! -p $__nacre_file/fd/1 ]]; then
+      continue
+    fi
+    (( __nacre_prints = 1, __nacre_progress += $8 + $9 + ${12} + ${13} ))
+  done
+  (( __nacre_prints )) || break
+  (( __nacre_look )) || \exec 0<> <(:)
+  (( __nacre_quiet = __nacre_works || __nacre_progress != __nacre_former ? 0 : __nacre_quiet + 1, __nacre_former = __nacre_progress ))
+  IFS= \builtin read -r -t 0.01 __nacre_stat
+  \builtin printf -v __nacre_now '%(%s)T' -1
+done"#;
+
+/// Behind the command of such a process, which has ended without `exit`: a trap that it has set itself runs before the wait.
+const AWAIT_AFTER_TRAP: &str = r#"{ __nacre_status=$?; \builtin eval "__nacre_trap=($(\builtin trap -p EXIT))"; __nacre_await "$__nacre_status" "${__nacre_trap[2]-}"&&:; } >/dev/null 2>&1"#;
 
 /// The exported functions and variables of an environment that a shell can unset.
 fn inherited_names<'a>(names: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {

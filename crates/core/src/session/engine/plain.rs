@@ -83,7 +83,7 @@ impl Plain {
         sys::replace_contents(&text, script)?;
         let (ready, theirs) = sys::pipe()?;
         sys::set_nonblocking(&ready)?;
-        let arguments = plain_script::process_arguments();
+        let arguments = plain_script::process_arguments(matches!(role, Role::Process { terminal: true, .. }));
         let order = Order::Start { role, arguments, first_descriptor: 0, anywhere: self.has_state() };
         // The script finds its own descriptors behind the streams, and the command that of its messages behind those.
         streams.splice(3..3, [text, theirs].map(Descriptor::from));
