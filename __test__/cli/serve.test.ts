@@ -48,6 +48,23 @@ describe('nacre serve', () => {
     })
   }
 
+  it('takes its token from a file, which isolated commands do not see', async () => {
+    const base = temporary('nacre-serve-')
+    const file = path.join(base, 'token')
+    writeFileSync(file, 'a-token-for-tests\n')
+    const isolated = ['--isolation', 'workspace', '--cwd', base]
+    const host = nacre('serve', '--port', '0', '--token-file', file, ...isolated)
+    try {
+      await host.printed('nacre listens on http://127.0.0.1:')
+      const url = /http:\S+/.exec(host.output())?.[0] ?? ''
+      const client = new SandboxClient({ url, token: 'a-token-for-tests' })
+      expect((await client.exec('cat token 2>/dev/null; pwd')).stdout).toBe(`${base}\n`)
+    } finally {
+      host.child.kill('SIGTERM')
+      await host.ended()
+    }
+  })
+
   it('takes its token from a variable, which commands do not get', async () => {
     const env = { MY_TOKEN: 'a-token-for-tests', SHORT: 'secret' }
     const host = nacreIn(env, 'serve', '--port', '0', '--token-env', 'MY_TOKEN')

@@ -6,7 +6,6 @@ import { execFileSync } from 'node:child_process'
 import { chownSync, mkdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { afterAll } from 'vitest'
 
 const uid = 200_000 + (process.pid % 100_000)
 const isRoot = process.geteuid?.() === 0
@@ -21,9 +20,10 @@ export const asOrdinaryUser: string[] = isRoot ? setpriv : []
 export const ordinaryUser: number | undefined = isRoot ? uid : undefined
 
 if (isRoot) {
-  mkdirSync(own)
+  mkdirSync(own, { recursive: true })
   giveToOrdinaryUser(own)
-  afterAll(() => rmSync(own, { recursive: true, force: true }))
+  // A worker runs several files, and evaluates this module once.
+  process.once('exit', () => rmSync(own, { recursive: true, force: true }))
 }
 
 /** Gives a directory to that user. */
