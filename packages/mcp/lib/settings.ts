@@ -25,6 +25,8 @@ export interface Flags extends networks.NetworkFlags {
   root?: true
   setup?: string
   copyOnWrite?: true
+  keep?: string
+  stateDir?: string
   allowCommit?: true
   env?: string[]
   redactFile?: string
@@ -81,6 +83,8 @@ export function readSettings(flags: Flags): Settings {
     ask,
     env = [],
     copyOnWrite,
+    keep,
+    stateDir,
     allowCommit,
     tokenFile,
     redactFile,
@@ -102,6 +106,9 @@ export function readSettings(flags: Flags): Settings {
     refuse(
       '--copy-on-write is for one client: leave out --port, as clients over HTTP would undo the work of each other',
     )
+  if (keep !== undefined && http !== undefined)
+    refuse('--keep is for one client: leave out --port, as clients over HTTP have sessions of their own')
+  if (stateDir !== undefined && keep === undefined) refuse('--state-dir needs --keep')
   if (preset === 'none' && write.length > 0)
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
   if (ask && page === undefined) refuse('--ask needs --console: its page shows the questions')
@@ -146,11 +153,12 @@ export function readSettings(flags: Flags): Settings {
     token,
   ]
   if (typeof page === 'number' && page > 65_535) refuse('--console must be a port from 0 to 65535')
-  const workspaceId = copyOnWrite ? `mcp-${randomBytes(4).toString('hex')}` : undefined
+  const workspaceId = copyOnWrite ? (keep ?? `mcp-${randomBytes(4).toString('hex')}`) : undefined
   return {
     sandbox: {
       cwd,
       env: Object.fromEntries(dropped.map((name) => [name, undefined])),
+      ...{ keep, stateDir },
       ...(workspaceId === undefined
         ? {}
         : { workspace: { mode: 'copy-on-write' as const, id: workspaceId, undoSteps: 20 } }),
@@ -163,6 +171,7 @@ export function readSettings(flags: Flags): Settings {
       ...(isolation === undefined ? {} : { writeHint: 'the option --write of the server allows more' }),
       ...(ask && { askHint: 'the user can allow it in the console of nacre' }),
       requireSession: http !== undefined,
+      keepSessions: keep !== undefined,
       redact: [...secrets, ...redaction.KNOWN_SECRETS],
       timeout,
       yieldAfter,
@@ -197,6 +206,7 @@ function containerOf(flags: Flags): EngineOptions | undefined {
     return undefined
   }
   if (copyOnWrite) refuse('--copy-on-write is not for containers: leave it out')
+  if (flags.keep !== undefined) refuse('--keep is not for containers: leave it out')
   return {
     where: 'container',
     engine: container ?? 'auto',

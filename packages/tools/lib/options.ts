@@ -55,6 +55,7 @@ export const toolOptions = kinds.table<ToolOptions>()({
   redact: kinds.redact,
   countTokens: countTokens as never,
   requireSession: { ...kinds.flag, default: false },
+  keepSessions: { ...kinds.flag, default: false },
   allowCommit: { ...kinds.flag, default: false },
   writeHint: hint,
   askHint: hint,

@@ -56,6 +56,11 @@ export interface ToolOptions {
    * sees only its own runs. Default: false.
    */
   requireSession?: boolean
+  /**
+   * Whether `close` leaves the sessions that the tools have opened to the sandbox. Those of a sandbox with `keep` are there again in
+   * the next one: the model goes on with them by their names. Default: false.
+   */
+  keepSessions?: boolean
   /** Whether the tool `workspace` can also commit changes to the real directory. Default: false. */
   allowCommit?: boolean
   /** A note for a command that failed and has printed "Read-only file system": how to allow more. Default: none. */

@@ -173,7 +173,7 @@ export class Host {
     return questions.filter((question) => question.sessionId === sessionId).map(wanted)
   }
 
-  /** Kills what runs, and ends the sessions that the tools have opened. Rejects when a session cannot be ended. */
+  /** Kills what runs, and ends the sessions that the tools have opened, unless they stay. Rejects when one cannot be ended. */
   async close(): Promise<void> {
     this.isClosed = true
     const scopes = this.scopes
@@ -185,7 +185,7 @@ export class Host {
     )
     const sessions = await Promise.allSettled(scopes.flatMap((scope) => [...scope.sessions.values()]))
     const own = sessions.flatMap((result) =>
-      result.status === 'fulfilled' && result.value.isOwn ? [result.value] : [],
+      result.status === 'fulfilled' && result.value.isOwn && !this.options.keepSessions ? [result.value] : [],
     )
     const ends = await Promise.allSettled(
       own.map(({ session }) => this.sandbox.deleteSession(session.id).catch(ignoreGone)),

@@ -94,7 +94,7 @@ impl Sandbox {
         let (files, found) = Kept::open(&parent, name).map_err(|failure| error_of(failure, name))?;
         let mut sessions = Vec::new();
         for (id, content) in found {
-            sessions.push(self.read_kept(&content).map_err(|why| {
+            sessions.push(self.read_kept(&id, &content).map_err(|why| {
                 let file = parent.join(name).join(format!("session-{id}"));
                 Error::new(Code::SandboxLost, format!("{}: {why}", lost(name, &file)))
             })?);
@@ -121,11 +121,11 @@ impl Sandbox {
     }
 
     /// Reads a session for this sandbox. What its shell cannot have again is reported with its next result.
-    fn read_kept(&self, content: &[u8]) -> Result<KeptSession, String> {
+    fn read_kept(&self, id: &str, content: &[u8]) -> Result<KeptSession, String> {
         let read = message::decode::<KeptCheckpoint>(content).ok().filter(|kept| kept.version == VERSION);
         let foreign = || "another version of nacre has written it".to_string();
         let KeptCheckpoint { isolation, mut sessions, .. } = read.ok_or_else(foreign)?;
-        let mut session = sessions.pop().ok_or_else(foreign)?;
+        let mut session = sessions.pop().filter(|session| session.new.id == id).ok_or_else(foreign)?;
         let own = self.inner.config.isolation.as_ref();
         if session.new.isolation.is_some() && comparable(isolation.as_ref()) != comparable(own) {
             return Err("the session has an isolation of its own, and the sandbox had another one then: create it with the same isolation".into());
@@ -238,13 +238,15 @@ impl Sandbox {
             }
         };
         if let Err(error) = written {
+            // With what changes next, or at the end of the sandbox.
+            keeper.changed.ids.lock().insert(id.into());
             self.not_kept(id, &error.to_string());
         }
     }
 
     fn not_kept(&self, id: &str, why: &str) {
         let log = self.inner.config.log.id();
-        tracing::error!(log, session = %id, "the state of the session is not on the disk: {why}. It is tried again after the next command");
+        tracing::error!(log, session = %id, "the state of the session is not on the disk: {why}. It is tried again with the next change");
     }
 
     /// Lets another sandbox go on with what is kept.
