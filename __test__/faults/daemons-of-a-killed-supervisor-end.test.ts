@@ -11,6 +11,9 @@ import { asOrdinaryUser, giveToOrdinaryUser, obstacle } from '../helpers/ordinar
 import * as proc from '../helpers/proc.js'
 import { holds, until } from '../helpers/until.js'
 
+/** Runs a program as another user, if the command is root's. */
+const changed = '$( ((EUID)) || echo setpriv --reuid=65534 --regid=65534 --clear-groups)'
+
 /** Without output of the session, like real daemons. */
 const forms = (nap: string) => [
   `setsid -f ${nap}`,
@@ -20,6 +23,7 @@ const forms = (nap: string) => [
   `setsid sh -c 'trap "" TERM HUP INT; while :; do ${nap}; done' &`,
   `perl -e 'use POSIX; fork && exit; POSIX::setsid; fork && exit; close $_ for 0..20; exec @ARGV' ${nap}`,
   `env -i "$(type -P setsid)" -f ${nap}`,
+  `setsid -f ${changed} ${nap}`,
 ]
 
 const DAEMONS = forms('').length

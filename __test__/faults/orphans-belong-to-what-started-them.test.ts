@@ -9,6 +9,8 @@ import { holds } from '../helpers/until.js'
 
 const quiet = '> /dev/null 2>&1'
 const waits = 'until [ -e go ]; do sleep 0.01; done'
+/** Runs a program as another user, if the command is root's. */
+const changed = '$(test $(id -u) != 0 || echo setpriv --reuid=65534 --regid=65534 --clear-groups)'
 
 /** What starts `nap` or loses it when there is a file `go`. */
 const forms: Record<string, (nap: string) => string> = {
@@ -18,6 +20,7 @@ const forms: Record<string, (nap: string) => string> = {
   'a daemon of a job that has ended': (nap) => `sh -c '${waits}; setsid -f ${nap}'`,
   'a daemon without an environment': (nap) =>
     `sh -c '${waits}; env -i "$(which setsid)" -f ${nap}; sleep 600'`,
+  'a daemon of another user': (nap) => `sh -c '${waits}; setsid -f ${changed} ${nap}; sleep 600'`,
   'a daemon of a daemon': (nap) => `env -i "$(which setsid)" -f sh -c '${waits}; setsid -f ${nap}'`,
 }
 

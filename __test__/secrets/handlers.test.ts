@@ -2,7 +2,9 @@
 import { type NetworkRules, type RequestHandler, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withClient } from '../contract/helper.js'
+import { startHost } from '../helpers/host.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { collecting } from '../helpers/memory.js'
 import { startProxiedOrigin, VALUE } from '../helpers/proxied-origin.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
@@ -161,6 +163,50 @@ describe('a handler', () => {
         }),
       },
     )
+  })
+
+  it('keeps nothing of its requests but their signals, which are aborted nevertheless', async () => {
+    const network = {
+      allow: [],
+      authorities: [origin.authority],
+      requests: { [target]: ['* /**'] },
+    }
+    // What was in use in a turn of the event loop is only collected after it.
+    const host = startHost(`${collecting}
+      const collectAll = async () => {
+        for (let time = 0; time < 2; time++) {
+          await new Promise((resolve) => setImmediate(resolve))
+          collect()
+        }
+      }
+      const live = ({ signal }) => {
+        signal.addEventListener('abort', () => print('aborted.'))
+        return new Response(new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from('first\\n')) }))
+      }
+      const stopping = async (_, { forward }) => {
+        const stop = new AbortController()
+        const endless = { method: 'POST', body: new ReadableStream(), duplex: 'half', signal: stop.signal }
+        const sent = forward(new Request('https://${target}/echo', endless)).catch(({ name }) => name)
+        await collectAll()
+        stop.abort()
+        return new Response(await sent)
+      }
+      const handle = { '${HOST}': live, '${target}': stopping }
+      const network = { ...${JSON.stringify(network)}, handle }
+      const sandbox = new Sandbox({ isolation: { filesystem: { write: [] }, network, processes: 'own' } })
+      const main = async () => {
+        const process = await sandbox.startProcess('curl -sSN ${url}/live')
+        await process.waitForLog('first')
+        await collectAll()
+        await process.kill()
+        print((await sandbox.exec('curl -sS -m 20 https://${target}/')).stdout + '.')
+        await sandbox.destroy()
+      }
+      main()
+    `)
+    await host.printed('aborted.\n')
+    await host.printed('AbortError.\n')
+    expect(await host.ended()).toBe(0)
   })
 
   it('sends requests to no other host, and none after its own', async () => {

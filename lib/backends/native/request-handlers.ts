@@ -16,6 +16,9 @@ type ReplyHead = { status: number; headers: [string, string][] } | { error: stri
 /** Statuses whose replies have no body. */
 const EMPTY = new Set([204, 205, 304])
 
+/** Keeps each request as long as its connection: in Node, the signal of a collected request follows no other one any more. */
+const requests = new WeakMap<Duplex, Request>()
+
 /**
  * Answers the request on a connection. Never rejects: a connection without a reply is a 500 for the program, and `failed` learns
  * why. `open` connects to what sends requests on.
@@ -40,6 +43,7 @@ export async function serveRequest(
       ...{ method, headers, signal: gone.signal, redirect: 'manual' },
       ...(method !== 'GET' && method !== 'HEAD' && ({ body, duplex: 'half' } as object)),
     })
+    requests.set(connection, request)
     const context = { sessionId, forward: (request: Request) => forward(open, request) }
     const response = await handler(request, context)
     if (!isResponse(response))
@@ -55,7 +59,9 @@ export async function serveRequest(
 async function forward(open: () => Duplex, request: Request): Promise<Response> {
   const { method, url, headers, body, signal } = request
   signal.throwIfAborted()
-  const frames = new Frames(open())
+  const connection = open()
+  requests.set(connection, request)
+  const frames = new Frames(connection)
   const stop = () => frames.close()
   signal.addEventListener('abort', stop, { once: true })
   try {

@@ -105,6 +105,9 @@ interface Answer {
   failed: () => void
 }
 
+/** Keeps each request as long as its connection: in Node, the signal of a collected request follows no other one any more. */
+const requests = new WeakMap<Duplex, Request>()
+
 /** Passes a request for a WebSocket on. It is aborted when the connection closes. */
 async function ask(
   fetch: Server['fetch'],
@@ -127,7 +130,9 @@ async function ask(
       bindings.isAccepted = true
     },
   }
-  const response = await fetch(new Request(url, { method, headers, signal: gone.signal }), bindings)
+  const request = new Request(url, { method, headers, signal: gone.signal })
+  requests.set(connection, request)
+  const response = await fetch(request, bindings)
   return { response, ...answer }
 }
 
