@@ -28,7 +28,7 @@ describe('a secret', () => {
   const programs: Record<string, [command: string, authorization: string]> = {
     'curl, HTTP/2': [`curl -sS ${bearer} PAGE`, `Bearer ${VALUE}`],
     'curl, HTTP/1.1': [`curl -sS --http1.1 ${bearer} PAGE`, `Bearer ${VALUE}`],
-    'curl by SOCKS': [`curl -sS --proxy $ALL_PROXY ${bearer} PAGE`, `Bearer ${VALUE}`],
+    'curl by SOCKS': [`curl -sS --socks5-hostname \${ALL_PROXY#http://} ${bearer} PAGE`, `Bearer ${VALUE}`],
     'curl with a user': [
       'curl -sS -u me:$TOKEN PAGE',
       `Basic ${Buffer.from(`me:${VALUE}`).toString('base64')}`,

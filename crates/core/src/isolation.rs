@@ -101,11 +101,11 @@ pub fn proxied(
 /// interface, programs reach its servers directly, unless the list refers to the machine's loopback.
 pub fn proxy_variables(port: u16, confinement: &Confinement, allow: &[String]) -> Vec<(String, OsString)> {
     let http = format!("http://127.0.0.1:{port}");
-    let socks = format!("socks5h://127.0.0.1:{port}");
     let is_loopback = |entry: &String| ["localhost:", "127.", "[::1]:"].iter().any(|start| entry.starts_with(start));
     let has_own = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
     let direct = if has_own && !allow.iter().any(is_loopback) { "localhost,127.0.0.1,::1" } else { "" };
-    let named = [("HTTP_PROXY", http.as_str()), ("HTTPS_PROXY", &http), ("ALL_PROXY", &socks), ("NO_PROXY", direct)];
+    // Not by SOCKS, which the port also speaks: without another package, each client of Python's httpx would fail.
+    let named = [("HTTP_PROXY", http.as_str()), ("HTTPS_PROXY", &http), ("ALL_PROXY", &http), ("NO_PROXY", direct)];
     let both = named.into_iter().flat_map(|(name, value)| {
         [(name.to_string(), OsString::from(value)), (name.to_lowercase(), OsString::from(value))]
     });
