@@ -90,10 +90,11 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, policy: &
         (libc::AF_UNIX, Address::Abstract(_)) if has_own_network => Verdict::Connect,
         (libc::AF_UNIX, _) => Verdict::Refuse,
         // Landlock would refuse the program, but cannot refuse the broker.
-        (_, address) if confinement.network == Network::Proxy && !has_own_network => match address {
-            Address::V4(Ipv4Addr::LOCALHOST, port) if Some(port) == confinement.proxy_port => Verdict::Connect,
-            _ => Verdict::Refuse,
-        },
+        (_, address) if confinement.network == Network::Proxy && !has_own_network => {
+            let proxy = confinement.proxy_port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+            let target = address.internet(domain);
+            if target.is_some() && target == proxy { Verdict::Connect } else { Verdict::Refuse }
+        }
         // Only the loopback interface is there, and the rest of the network is behind the proxy.
         (_, address) if confinement.redirects => match address.internet(domain) {
             Some(target) if !is_inside(target.ip()) => Verdict::Redirect,

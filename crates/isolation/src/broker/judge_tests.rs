@@ -70,6 +70,16 @@ fn without_a_network_of_its_own_only_the_proxy_is_reached() {
     for (address, port) in [([127, 0, 0, 1], 80), ([127, 0, 0, 2], 3128), ([1, 1, 1, 1], 3128)] {
         assert_eq!(judge(v4(address, port), libc::AF_INET, &shared, &policy()), Verdict::Refuse);
     }
+    // Java's sockets are all of IPv6.
+    for (address, verdict) in [
+        ("::ffff:127.0.0.1", Verdict::Connect),
+        ("::ffff:127.0.0.2", Verdict::Refuse),
+        ("::ffff:1.1.1.1", Verdict::Refuse),
+        ("::1", Verdict::Refuse),
+        ("::127.0.0.1", Verdict::Refuse),
+    ] {
+        assert_eq!(judge(v6(address, 3128), libc::AF_INET6, &shared, &policy()), verdict, "{address}");
+    }
     assert_eq!(judge(Address::Other, libc::AF_INET6, &shared, &policy()), Verdict::Refuse);
     let own = confinement(Network::Proxy, true);
     assert_eq!(judge(v4([127, 0, 0, 1], 80), libc::AF_INET, &own, &policy()), Verdict::Connect);
