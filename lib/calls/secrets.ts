@@ -136,7 +136,7 @@ const secret = object(secretOptions, ['value', 'hosts'], 'an object', SECRET) as
 
 /** Names that a session needs, or that nacre sets itself. */
 const TAKEN =
-  /^(?:path|home|(?:old)?pwd|shell|shlvl|user|logname|tmpdir|ifs|e?uid|ppid|_|bash.*|(?:https?|all|no)_proxy|node_use_env_proxy|ssl_cert_file|(?:requests|curl|aws)_ca_bundle|git_ssl_cainfo|pip_cert|cargo_http_cainfo|grpc_default_ssl_roots_file_path|bundle_ssl_ca_cert|npm_config_cafile|node_extra_ca_certs|deno_cert|java_tool_options)$/i
+  /^(?:path|home|(?:old)?pwd|shell|shlvl|user|logname|tmpdir|ifs|e?uid|ppid|_|bash.*|(?:https?|all|no)_proxy|node_use_env_proxy|ssl_cert_file|(?:requests|curl|aws)_ca_bundle|git_ssl_cainfo|pip_cert|cargo_http_cainfo|grpc_default_ssl_roots_file_path|bundle_ssl_ca_cert|perl_lwp_ssl_ca_file|httplib2_ca_certs|cloudsdk_core_custom_ca_certs_file|nix_ssl_cert_file|npm_config_cafile|node_extra_ca_certs|deno_cert|java_tool_options)$/i
 
 /** Checks what secrets have to do with one another. Messages show no value. */
 function checkTogether(secrets: Record<string, CheckedSecret>, name: string): void {

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Variables that name a file with all authorities.
-const REPLACE: [&str; 10] = [
+const REPLACE: [&str; 14] = [
     "SSL_CERT_FILE",
     "REQUESTS_CA_BUNDLE",
     "CURL_CA_BUNDLE",
@@ -27,6 +27,10 @@ const REPLACE: [&str; 10] = [
     "AWS_CA_BUNDLE",
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
     "BUNDLE_SSL_CA_CERT",
+    "PERL_LWP_SSL_CA_FILE",
+    "HTTPLIB2_CA_CERTS",
+    "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE",
+    "NIX_SSL_CERT_FILE",
     // A file of npm's settings that names one would have precedence over NODE_EXTRA_CA_CERTS.
     "npm_config_cafile",
 ];
