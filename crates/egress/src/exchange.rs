@@ -31,6 +31,12 @@ use tokio::task::JoinSet;
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
+/// By these, a client asks for a part of a reply, or for another form of it. Hosts may ignore them.
+const PARTS: [&str; 4] = ["range", "request-range", "a-im", "accept-charset"];
+
+/// Where WebDAV copies or moves a file (RFC 4918, section 10.3).
+const DESTINATION: &str = "destination";
+
 /// What the requests of a connection have in common.
 pub struct Exchange {
     egress: Arc<Egress>,
@@ -130,7 +136,7 @@ impl Exchange {
                 self.origin,
                 String::from_utf8_lossy(other)
             );
-            self.refused(request, record, Reason::Host);
+            self.refused(self.wish(request), record, Reason::Host);
             return Err(Refusal(StatusCode::MISDIRECTED_REQUEST, text));
         }
         if request.uri().scheme_str().is_some_and(|scheme| scheme != self.scheme) {
@@ -148,9 +154,20 @@ impl Exchange {
         Ok(())
     }
 
-    /// Applies the rules of the host.
+    /// Applies the rules of the host to the path of a request, and to the one that it names as its destination.
     async fn judge(&self, request: &Request<Body>, record: &Record) -> Result<(), Refusal> {
-        let wish = self.wish(request);
+        self.judge_one(self.wish(request), record).await?;
+        let mut destinations = request.headers().get_all(DESTINATION).iter();
+        let Some(destination) = destinations.next() else { return Ok(()) };
+        let uri: Option<Uri> = destination.to_str().ok().and_then(|text| text.parse().ok());
+        let is_own = |uri: &Uri| uri.authority().is_none_or(|name| self.is_own(name.as_str().as_bytes()));
+        let uri = uri.filter(|uri| is_own(uri) && destinations.next().is_none());
+        // No rule allows a request without a path.
+        let path = uri.map_or_else(String::new, |uri| uri.path().to_owned());
+        self.judge_one(self.wish_for(request.method(), &path), record).await
+    }
+
+    async fn judge_one(&self, wish: Wish, record: &Record) -> Result<(), Refusal> {
         let judged = self.treatment.rules.iter().map(|rules| (rules.judge(&wish.method, &wish.path), rules));
         let Some((verdict, rules)) = judged.max_by_key(|(verdict, _)| *verdict) else { return Ok(()) };
         let is_allowed = match verdict {
@@ -162,7 +179,7 @@ impl Exchange {
             return Ok(());
         }
         let text = format!("isolation.network does not allow {wish}. Allowed there: {}.", rules.allowed());
-        self.refused(request, record, Reason::Rule);
+        self.refused(wish, record, Reason::Rule);
         Err(Refusal(StatusCode::FORBIDDEN, text))
     }
 
@@ -177,20 +194,23 @@ impl Exchange {
         }
     }
 
-    fn refused(&self, request: &Request<Body>, record: &Record, reason: Reason) {
+    fn refused(&self, wish: Wish, record: &Record, reason: Reason) {
         record.denied(reason);
-        self.egress.observer.refused(self.wish(request), reason);
+        self.egress.observer.refused(wish, reason);
     }
 
     fn wish(&self, request: &Request<Body>) -> Wish {
-        let method = request.method().to_string();
+        self.wish_for(request.method(), request.uri().path())
+    }
+
+    fn wish_for(&self, method: &Method, path: &str) -> Wish {
         // What a person is asked, and reads, has no characters that hide or reorder others.
         let shown = |byte: u8| match byte {
             b'!'..=b'~' => char::from(byte).to_string(),
             _ => format!("%{byte:02X}"),
         };
-        let path = request.uri().path().bytes().map(shown).collect();
-        Wish { scheme: self.scheme, origin: self.origin.clone(), method, path }
+        let (origin, path) = (self.origin.clone(), path.bytes().map(shown).collect());
+        Wish { scheme: self.scheme, origin, method: method.to_string(), path }
     }
 
     fn is_own(&self, name: &[u8]) -> bool {
@@ -293,6 +313,8 @@ impl Exchange {
             // What is compressed would have to be decompressed to be masked.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             parts.headers.remove(SEC_WEBSOCKET_EXTENSIONS);
+            // A part of a value cannot be masked.
+            PARTS.iter().for_each(|name| drop(parts.headers.remove(*name)));
         }
         credentials::insert(&mut parts.headers, secrets);
         let filled = credentials::with_query(&parts.uri, secrets);

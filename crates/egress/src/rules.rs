@@ -206,14 +206,17 @@ impl Rules {
     /// Judges a request by its method and its path, without the query.
     ///
     /// Servers differ in what they take for the same: `%2f` and a slash (npm sends `@scope%2fname`), other escapes, upper and
-    /// lower case, a slash at the end. The strictest reading counts. What servers read in yet other ways is refused.
+    /// lower case, a slash, dots or blanks at the end. The strictest reading counts. What servers read in yet other ways is refused.
     pub fn judge(&self, method: &str, path: &str) -> Verdict {
         let is_short = method.len() <= LONGEST_METHOD && path.len() <= LONGEST_PATH;
         let Some(decoded) = decoded(path).filter(|_| is_short) else { return Verdict::Deny };
         let slashes = path.replace("%2f", "/").replace("%2F", "/");
         // A server that decodes first finds a query there.
         let cut = decoded.split(['?', '#']).next().unwrap_or_default();
-        let mut readings = vec![path, &slashes, &decoded, cut];
+        // Windows has no names with these at the end.
+        let ends: Vec<&str> = cut.split('/').map(|segment| segment.trim_end_matches(['.', ' '])).collect();
+        let ends = ends.join("/");
+        let mut readings = vec![path, &slashes, &decoded, cut, &ends];
         readings.sort_unstable();
         readings.dedup();
         let words: usize = self.0.iter().map(|rule| rule.exact.words() + rule.loose.words()).sum();
@@ -350,6 +353,7 @@ mod tests {
             ("DELETE", "/repos%2fme/x", Verdict::Deny),
             ("DELETE", "/repos/me/x%3fy", Verdict::Deny),
             ("DELETE", "/repos/me/x%23y", Verdict::Deny),
+            ("DELETE", "/repos/me./x%20.", Verdict::Deny),
             ("GET", "/%61dmin", Verdict::Ask),
             ("GET", "/ADMIN/", Verdict::Ask),
             ("GET", "/%41/b", Verdict::Deny),

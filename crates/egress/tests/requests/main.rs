@@ -446,6 +446,40 @@ async fn rules_decide_about_method_and_path() {
 }
 
 #[tokio::test]
+async fn rules_decide_about_the_destination_of_a_request_too() {
+    let world = World::with_rules(&[], Vec::new(), true, &["MOVE,COPY /a/**"], VALUE).await;
+    for (line, destination, status) in [
+        ("MOVE /a/b", "https://api.example/a/c", "200"),
+        ("MOVE /a/b", "/a/c?d", "200"),
+        ("MOVE /a/b", "https://api.example/c", "403"),
+        ("COPY /a/b", "/c", "403"),
+        ("COPY /a/b", "/a/../c", "403"),
+        ("COPY /a/b", "https://other.example/a/c", "403"),
+        ("COPY /a/b", "c", "403"),
+        ("COPY /a/b", "/a/c\nDestination: /c", "403"),
+    ] {
+        let head = format!("Host: {HOST}\nDestination: {destination}\nConnection: close\n\n");
+        let reply = world.send(&format!("{line} HTTP/1.1\n{head}")).await;
+        assert!(reply.starts_with(&format!("HTTP/1.1 {status}")), "{line} {destination}: {reply}");
+    }
+    assert_eq!(world.seen().len(), 2);
+    assert_eq!(world.refused.0.lock().unwrap()[0], "Rule MOVE https://api.example/c");
+}
+
+#[tokio::test]
+async fn a_host_of_a_secret_gets_no_wish_for_a_part_of_a_reply() {
+    for (places, is_sent) in [(vec![Place::Authorization], false), (Vec::new(), true)] {
+        let world = World::with_rules(&[], places, true, &["GET /**"], VALUE).await;
+        let parts = "Range: bytes=0-9\nRequest-Range: bytes=0-9\nA-IM: vcdiff\nAccept-Charset: utf-16\n";
+        world.send(&format!("GET / HTTP/1.1\nHost: {HOST}\n{parts}Connection: close\n\n")).await;
+        let [seen] = world.seen().try_into().unwrap();
+        for name in ["range", "request-range", "a-im", "accept-charset"] {
+            assert_eq!(seen.headers.contains_key(name), is_sent, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_host_with_rules_alone_is_decrypted() {
     let world = World::with_rules(&[], Vec::new(), true, &["GET /a/**"], VALUE).await;
     let reply = world.send("GET /a/b HTTP/1.1\nHost: api.example\nAccept-Encoding: br\nConnection: close\n\n").await;
