@@ -7,6 +7,7 @@ use memchr::memmem;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use zeroize::Zeroizing;
 
 /// How a text escapes what is no letter or digit. Programs differ in which characters they escape and in the case of hex digits,
@@ -74,6 +75,10 @@ const BREAKS: [&[&[u8]]; 4] = [
     &[b"\r\n", b"\n", b"\\r\\n", b"\\n", b"\\u000d\\u000a", b"\\u000a"],
     &[b"\r\n", b"\n", b"&#13;&#10;", b"&#10;", b"&#xd;&#xa;", b"&#xa;"],
 ];
+/// Letters that the end of a reply can have of a text by chance.
+const FEW_LETTERS: usize = 4;
+const MOST_GUESSES: usize = 3;
+
 const SHORTEST_LINE: usize = 32;
 const LONGEST_BREAK: usize = 12;
 
@@ -143,6 +148,8 @@ fn start_of(text: &[u8], spellings: impl Iterator<Item = &'static [u8]>) -> Star
 #[derive(Default)]
 pub struct Pairs {
     list: Vec<Pair>,
+    /// See [`Pairs::guessed`].
+    guesses: AtomicUsize,
 }
 
 /// A text, and what it becomes.
@@ -253,9 +260,20 @@ impl Pair {
         })
     }
 
-    /// Whether a text can be the beginning of this one, and ends before it.
-    fn can_begin(&self, text: &[u8]) -> bool {
-        self.escapes.iter().any(|&escapes| self.read(text, escapes, |_, _| {}) == Start::CanBe)
+    /// How many letters of this text another one has, if that can be its beginning and ends before it.
+    fn begun(&self, text: &[u8]) -> Option<usize> {
+        let of = |escapes| {
+            let mut letters = 0;
+            let start = self.read(text, escapes, |index, _| letters = index.map_or(letters, |index| index + 1));
+            (start == Start::CanBe).then_some(letters)
+        };
+        self.escapes.iter().filter_map(|&escapes| of(escapes)).max()
+    }
+
+    /// Whether so many letters at its beginning tell much of a value: few can be the same by chance.
+    fn is_telling(&self, letters: usize) -> bool {
+        let same = self.from.iter().zip(self.to.iter()).take_while(|(one, other)| one == other).count();
+        letters > same + FEW_LETTERS.min(self.from.len() / 8)
     }
 
     /// Appends what a text becomes, in the same form.
@@ -341,7 +359,27 @@ impl Pairs {
                 list.push(pair);
             }
         }
-        Self { list }
+        Self { list, guesses: AtomicUsize::default() }
+    }
+
+    /// Takes note of a reply that has stalled behind much of the beginning of a text. Where a client makes a host repeat guesses, and
+    /// sees which one is held back, it could find out a value letter by letter.
+    pub fn guessed(&self) {
+        self.guesses.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a reply that goes on can still be such a text. If it is one, it was no guess.
+    pub fn goes_on(&self, text: &[u8]) -> bool {
+        if self.list.iter().any(|pair| pair.at(text, 0).is_some()) {
+            self.guesses.fetch_sub(1, Ordering::Relaxed);
+            return false;
+        }
+        self.list.iter().any(|pair| pair.begun(text).is_some())
+    }
+
+    /// Whether it was no text too often: then as much is held back of each reply that stalls.
+    pub fn is_guessed(&self) -> bool {
+        self.guesses.load(Ordering::Relaxed) >= MOST_GUESSES
     }
 
     pub fn is_empty(&self) -> bool {
@@ -400,11 +438,14 @@ impl Pairs {
         self.list.iter().map(|pair| pair.longest(pair.from.len())).max().unwrap_or(1)
     }
 
-    /// How many bytes at the end can be the beginning of a text.
-    pub fn uncertain_end(&self, text: &[u8]) -> usize {
-        let begins = (text.len().saturating_sub(self.longest())..text.len())
-            .find(|begin| self.list.iter().any(|pair| pair.can_begin(&text[*begin..])));
-        begins.map_or(0, |begin| text.len() - begin)
+    /// How many bytes at the end can be the beginning of a text, and whether they tell much of it.
+    pub fn uncertain_end(&self, text: &[u8]) -> (usize, bool) {
+        let first = text.len().saturating_sub(self.longest());
+        let begun = |begin: usize| {
+            let all = self.list.iter().filter_map(|pair| Some(pair.is_telling(pair.begun(&text[begin..])?)));
+            all.max().map(|is_telling| (text.len() - begin, is_telling))
+        };
+        (first..text.len()).find_map(begun).unwrap_or_default()
     }
 }
 

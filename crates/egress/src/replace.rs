@@ -25,13 +25,15 @@ const IDLE: Duration = Duration::from_millis(20);
 pub struct Replacer {
     pairs: Arc<Pairs>,
     held: BytesMut,
+    /// Whether what is held back tells much of a value.
+    is_guess: bool,
     /// Of the request, if this is its body.
     record: Option<Arc<Record>>,
 }
 
 impl Replacer {
     pub fn new(pairs: Arc<Pairs>) -> Self {
-        Self { pairs, held: BytesMut::new(), record: None }
+        Self { pairs, held: BytesMut::new(), is_guess: false, record: None }
     }
 
     /// What can be passed on when this has arrived.
@@ -46,6 +48,9 @@ impl Replacer {
             std::mem::take(&mut self.held).freeze()
         };
         let (made, done) = self.pairs.replace(&data).unwrap_or_default();
+        if self.is_guess {
+            self.is_guess = self.pairs.goes_on(&data);
+        }
         if let Some(record) = self.record.iter().find(|_| done > 0) {
             record.uses(self.pairs.names_in(&data));
         }
@@ -59,7 +64,13 @@ impl Replacer {
 
     /// What cannot be the beginning of a text, after a time without more.
     fn release(&mut self) -> Bytes {
-        let kept = self.pairs.uncertain_end(&self.held);
+        if self.pairs.is_guessed() {
+            return Bytes::new();
+        }
+        let (kept, is_telling) = self.pairs.uncertain_end(&self.held);
+        if is_telling && !std::mem::replace(&mut self.is_guess, true) {
+            self.pairs.guessed();
+        }
         self.held.split_to(self.held.len() - kept).freeze()
     }
 
@@ -384,6 +395,38 @@ mod tests {
             lengths.push(found);
         }
         assert!(lengths.iter().all(|found| *found == lengths[0]), "{lengths:?}");
+    }
+
+    /// What a client sees of a reply that stalls there.
+    fn stalled(pairs: &Arc<Pairs>, text: &str) -> Bytes {
+        let mut replacer = Replacer::new(Arc::clone(pairs));
+        let first = replacer.push(Bytes::copy_from_slice(text.as_bytes()));
+        [first, replacer.release()].concat().into()
+    }
+
+    #[test]
+    fn a_value_cannot_be_found_letter_by_letter_by_what_is_held_back() {
+        let (value, pairs) = ("s3cr3tvalue", pairs());
+        // Values that stall are no guesses.
+        for cut in 1..value.len() {
+            let mut replacer = Replacer::new(Arc::clone(&pairs));
+            let mut made = Vec::new();
+            for part in [&value[..cut], &value[cut..]] {
+                made.extend_from_slice(&replacer.push(Bytes::copy_from_slice(part.as_bytes())));
+                made.extend_from_slice(&replacer.release());
+            }
+            made.extend_from_slice(&replacer.finish());
+            assert_eq!(made, b"pl4c3holder");
+        }
+        // A client makes a host repeat what it guesses.
+        let found = |length: &usize| {
+            let right = stalled(&pairs, &value[..*length]);
+            let wrong = stalled(&pairs, &format!("{}!", &value[..length - 1]));
+            right.is_empty() && !wrong.is_empty()
+        };
+        let letters = (1..value.len()).take_while(found).count();
+        assert!((1..=4).contains(&letters), "{letters}");
+        assert_eq!(stalled(&pairs, "a"), stalled(&pairs, "s3cr3tv"), "it holds back as much of each");
     }
 
     #[tokio::test(start_paused = true)]
