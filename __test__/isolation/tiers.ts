@@ -51,22 +51,25 @@ export class Programs {
     copyFileSync(process.execPath, this.#runtime)
   }
 
-  /** Runs `program MODULE`, with a task as JSON on standard input. Resolves to the JSON that it prints. */
-  run<Result>(tier: Tier, program: string, task: object): Promise<Result> {
-    const child = spawn(
-      this.#runtime,
-      [path.join(this.directory, program), path.join(this.directory, 'dist/index.js')],
-      {
-        env: {
-          ...process.env,
-          HOME: '/var/tmp',
-          NACRE_NATIVE: process.env.NACRE_NATIVE,
-          ...(tier.uid !== undefined && { TMPDIR: this.#temporary }),
-          ...(!tier.hasMounts && { NACRE_ISOLATION: 'landlock' }),
-        },
-        ...(tier.uid !== undefined && { uid: tier.uid, gid: tier.uid }),
+  /**
+   * Runs `program MODULE`, with a task as JSON on standard input. Resolves to the JSON that it prints. `within`: the first words
+   * of a command that root has to run.
+   */
+  run<Result>(tier: Tier, program: string, task: object, within: string[] = []): Promise<Result> {
+    const becomes = within.length > 0 && tier.uid !== undefined
+    const user = becomes ? ['setpriv', `--reuid=${tier.uid}`, `--regid=${tier.uid}`, '--clear-groups'] : []
+    const own = [path.join(this.directory, program), path.join(this.directory, 'dist/index.js')]
+    const [first = '', ...rest] = [...within, ...user, this.#runtime, ...own]
+    const child = spawn(first, rest, {
+      env: {
+        ...process.env,
+        HOME: '/var/tmp',
+        NACRE_NATIVE: process.env.NACRE_NATIVE,
+        ...(tier.uid !== undefined && { TMPDIR: this.#temporary }),
+        ...(!tier.hasMounts && { NACRE_ISOLATION: 'landlock' }),
       },
-    )
+      ...(tier.uid !== undefined && !becomes && { uid: tier.uid, gid: tier.uid }),
+    })
     child.stdin.on('error', () => {})
     child.stdin.end(JSON.stringify(task))
     let text = ''

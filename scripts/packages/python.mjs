@@ -4,16 +4,18 @@ import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { Problem } from './problem.mjs'
 
-/** Installs a package, such as `ziglang==0.15.2`, and returns the environment's Python. */
-export function installPython(environment, requirement) {
+/** Installs packages, such as `ziglang==0.15.2`, and returns the environment's Python. */
+export function installPython(environment, ...requirements) {
   const options = { stdio: ['ignore', 'ignore', 'inherit'], timeout: 300_000 }
   const python = path.join(environment, 'bin', 'python')
   try {
     mkdirSync(environment, { recursive: true })
     execFileSync('python3', ['-m', 'venv', environment], options)
-    execFileSync(python, ['-m', 'pip', 'install', '--quiet', requirement], options)
+    execFileSync(python, ['-m', 'pip', 'install', '--quiet', ...requirements], options)
     return python
   } catch (error) {
-    throw new Problem(`${requirement} cannot be installed with Python's pip: ${error.message.split('\n')[0]}`)
+    throw new Problem(
+      `${requirements.join(', ')} cannot be installed with Python's pip: ${error.message.split('\n')[0]}`,
+    )
   }
 }

@@ -26,9 +26,10 @@ const everything = ['behaviour', 'companions']
 const hostile = script('test/hostile.mjs')
 const npm = (name) => ['npm', 'run', '--silent', name]
 
-/** The slow tests need a server, and programs that wait for input. */
+/** The slow tests need a server, programs that wait for input, and programs that use the network. */
 const forSlow = [
   'redis-server',
+  ...['default-jdk-headless:javac', 'libwww-perl:lwp-request', 'php-cli:php', 'ruby', 'skopeo', 'wget'],
   ...['bc', 'ed', 'gdb', 'less', 'openssl', 'patch', 'sqlite3', 'unzip', 'vim', 'curl', 'git', 'make'],
   ...['python3', 'openssh-client:ssh', 'procps:top'],
 ]

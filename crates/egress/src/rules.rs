@@ -206,7 +206,8 @@ impl Rules {
     /// Judges a request by its method and its path, without the query.
     ///
     /// Servers differ in what they take for the same: `%2f` and a slash (npm sends `@scope%2fname`), other escapes, upper and
-    /// lower case, a slash, dots or blanks at the end. The strictest reading counts. What servers read in yet other ways is refused.
+    /// lower case, a slash, dots or blanks at the end. The strictest reading counts. What servers read in yet other ways is
+    /// refused.
     pub fn judge(&self, method: &str, path: &str) -> Verdict {
         let is_short = method.len() <= LONGEST_METHOD && path.len() <= LONGEST_PATH;
         let Some(decoded) = decoded(path).filter(|_| is_short) else { return Verdict::Deny };

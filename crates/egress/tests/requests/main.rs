@@ -456,7 +456,7 @@ async fn rules_decide_about_the_destination_of_a_request_too() {
         ("COPY /a/b", "/a/../c", "403"),
         ("COPY /a/b", "https://other.example/a/c", "403"),
         ("COPY /a/b", "c", "403"),
-        ("COPY /a/b", "/a/c\nDestination: /c", "403"),
+        ("COPY /a/b", "/a/c\nDestination: /a/d", "403"),
     ] {
         let head = format!("Host: {HOST}\nDestination: {destination}\nConnection: close\n\n");
         let reply = world.send(&format!("{line} HTTP/1.1\n{head}")).await;
