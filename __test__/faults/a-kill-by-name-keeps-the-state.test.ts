@@ -74,11 +74,11 @@ const program = `
     const begun = 'for pid in $! ' + sleeper.pid + '; do until grep -q sleep /proc/$pid/comm; do :; done; done'
     const left = await sandbox.exec('(' + leaves + '; ' + begun + ')')
     const [supervisor, job] = left.stdout.split(' ').map(Number)
-    const run = (text) => sandbox.exec(text, { timeout: 20000 }).catch((error) => error.result ?? error)
+    const run = (text) => sandbox.exec(text, { timeout: 20000 }).catch((error) => ({ ...error.result, code: error.code }))
     const results = [await run(kill)]
-    // The program that kills may still run, and meet the next shell too.
+    // The program that kills may still run, and meet the next shell too. A supervisor may be dying, which its command reports.
     do results.push(await run('echo $x; f'))
-    while (results.at(-1).signal === 'SIGKILL')
+    while (results.at(-1).signal === 'SIGKILL' || (!spares && results.at(-1).code === 'ENGINE_ERROR'))
     const { stdout } = results.at(-1)
     const lost = results.flatMap(({ lostState = [] }) => lostState)
     const lives = [supervisor, sleeper.pid, job].map(runs)
