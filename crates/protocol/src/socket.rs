@@ -77,7 +77,8 @@ pub fn receive_from(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
     Ok((message.bytes, sender))
 }
 
-/// Like [`receive`], with the descriptors of the message, which close on exec.
+/// Like [`receive`], with the descriptors of the message, which close on exec. A peer that has closed its end with messages
+/// unread makes no difference: what it has sent comes first, then the end of file.
 ///
 /// # Errors
 /// `EMFILE` if this process cannot have all of the descriptors. Those that it got are closed, and the message is lost.
@@ -85,7 +86,12 @@ pub fn receive_with(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(buffer)];
-    let message = rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut receive = || rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC);
+    // The kernel reports the reset once, before it returns what the peer has sent.
+    let message = match receive() {
+        Err(rustix::io::Errno::CONNRESET) => receive()?,
+        received => received?,
+    };
     let mut descriptors = Vec::new();
     for part in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = part {
@@ -121,6 +127,18 @@ mod tests {
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();
         assert_eq!(read, b"x");
+    }
+
+    #[test]
+    fn last_messages_arrive_of_a_peer_that_has_not_read_all() {
+        let (a, b) = pair().unwrap();
+        send(b.as_fd(), b"unread", &[]).unwrap();
+        send(a.as_fd(), b"last", &[std::io::stdin().as_fd()]).unwrap();
+        drop(a);
+        let mut buffer = [0; 16];
+        let (length, descriptors) = receive_with(b.as_fd(), &mut buffer).unwrap();
+        assert_eq!((&buffer[..length], descriptors.len()), (&b"last"[..], 1));
+        assert_eq!(receive_with(b.as_fd(), &mut buffer).unwrap().0, 0, "end of file");
     }
 
     #[test]

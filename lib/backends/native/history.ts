@@ -14,8 +14,11 @@ const MOST_SESSIONS = 1000
 /** Characters kept of each command. */
 const LONGEST_COMMAND = 1000
 
+/** An entry whose times are not text yet: that takes longer than all the rest, and few entries are read. */
+type Kept = Omit<HistoryEntry, 'timestamp'> & { startedAt: number }
+
 export class History {
-  readonly #sessions = new Map<string, HistoryEntry[]>()
+  readonly #sessions = new Map<string, Kept[]>()
 
   /** One with the same commands, for a fork. */
   copy(): History {
@@ -31,7 +34,7 @@ export class History {
     // Moves the session to the end of the map, which keeps the most recently used last.
     this.#sessions.delete(sessionId)
     this.#sessions.set(sessionId, entries)
-    entries.push(entryOf(command, native))
+    entries.push(keptOf(command, native))
     if (entries.length > MOST_COMMANDS) entries.shift()
     if (this.#sessions.size > MOST_SESSIONS) this.#forgetOldest()
   }
@@ -39,7 +42,7 @@ export class History {
   /** The last commands of a session, oldest first. */
   of(sessionId: string, limit: number): HistoryEntry[] {
     const entries = this.#sessions.get(sessionId) ?? []
-    return entries.slice(Math.max(0, entries.length - limit)).map((entry) => ({ ...entry }))
+    return entries.slice(Math.max(0, entries.length - limit)).map(entryOf)
   }
 
   /** Drops the history of a deleted session. */
@@ -53,7 +56,11 @@ export class History {
   }
 }
 
-function entryOf(command: string, native: NativeResult): HistoryEntry {
+function entryOf({ command, startedAt, ...others }: Kept): HistoryEntry {
+  return { command, timestamp: new Date(startedAt).toISOString(), ...others }
+}
+
+function keptOf(command: string, native: NativeResult): Kept {
   const { droppedStdout = 0, droppedStderr = 0 } = native
   return {
     // A copy: the beginning of a string keeps the whole string in memory.
@@ -61,7 +68,7 @@ function entryOf(command: string, native: NativeResult): HistoryEntry {
       command.length > LONGEST_COMMAND
         ? Buffer.from(`${command.slice(0, LONGEST_COMMAND)}...`, 'utf16le').toString('utf16le')
         : command,
-    timestamp: new Date(native.startedAt).toISOString(),
+    startedAt: native.startedAt,
     duration: native.duration,
     exitCode: native.exitCode ?? null,
     signal: native.signal === undefined ? null : signalName(native.signal),

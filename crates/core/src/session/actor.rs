@@ -36,8 +36,8 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-/// How long the supervisor may take. It takes some milliseconds, unless a file system does not respond.
-const MASKING: Duration = Duration::from_secs(2);
+/// How long the supervisor may take. It takes some milliseconds, unless a file system does not respond or the machine is busy.
+const MASKING: Duration = Duration::from_secs(5);
 
 /// Runs a session until it is closed or every handle is dropped.
 pub(super) async fn run(config: SessionConfig, end_reason: EndReason, mut mailbox: Mailbox<Message>) {

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// A message or the end of a channel.
@@ -32,6 +32,9 @@ pub struct Channel {
     owner: AtomicI32,
     /// Number of messages of other programs.
     forged: AtomicU32,
+    /// The process has closed its end with a request unread. The kernel reports that once, before it returns what the process has
+    /// sent.
+    is_reset: AtomicBool,
 }
 
 /// More messages of other programs end the channel, so that a flood of them cannot keep the engine busy.
@@ -53,7 +56,12 @@ impl Channel {
 
     fn open(ours: OwnedFd) -> io::Result<Self> {
         socket::name_senders(ours.as_fd())?;
-        Ok(Self { link: Link::new(ours)?, owner: AtomicI32::new(0), forged: AtomicU32::new(0) })
+        Ok(Self {
+            link: Link::new(ours)?,
+            owner: AtomicI32::new(0),
+            forged: AtomicU32::new(0),
+            is_reset: AtomicBool::new(false),
+        })
     }
 
     /// Records whose channel it is.
@@ -106,7 +114,7 @@ impl Channel {
         BUFFER.with_borrow_mut(|buffer| {
             loop {
                 return match socket::receive_from(self.link.socket(), buffer) {
-                    Ok((_, None)) => Some(Received::Closed { unread: self.link.has_lost() || self.is_reset() }),
+                    Ok((_, None)) => Some(Received::Closed { unread: self.link.has_lost() || self.was_reset() }),
                     // Nothing of nacre sends an empty message. gVisor gives it, in the name of the peer, at each end of file.
                     Ok((length, Some(sender))) if length == 0 || !self.is_owner(sender) => {
                         tracing::warn!(sender, "a forged report was ignored");
@@ -121,11 +129,15 @@ impl Channel {
                         Some(reply) => Some(Received::Reply(reply)),
                         None => continue,
                     },
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     // With descriptors, which the process never sends.
                     Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => continue,
-                    Err(error) => Some(Received::Closed { unread: error.raw_os_error() == Some(libc::ECONNRESET) }),
+                    Err(error) if is_reset(&error) && !self.is_reset.swap(true, Ordering::Relaxed) => continue,
+                    Err(error) => {
+                        let unread = self.is_reset.load(Ordering::Relaxed);
+                        let is_open = error.kind() == io::ErrorKind::WouldBlock && !unread;
+                        (!is_open).then_some(Received::Closed { unread })
+                    }
                 };
             }
         })
@@ -173,9 +185,9 @@ impl Channel {
     ///
     /// The race: the kernel sets the end and the reset together, but a read checks for the reset first. If the peer
     /// closes its end between the two checks, that read returns end of file, and the next read the reset.
-    fn is_reset(&self) -> bool {
-        let again = socket::receive(self.link.socket(), &mut [0; 1]);
-        again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
+    fn was_reset(&self) -> bool {
+        let again = || socket::receive(self.link.socket(), &mut [0; 1]);
+        self.is_reset.load(Ordering::Relaxed) || again().is_err_and(|error| is_reset(&error))
     }
 
     /// Whether a request was lost with the process, which is dead or has another channel now. Drops what still arrives.
@@ -197,6 +209,10 @@ impl Channel {
     pub fn unread_bytes(&self) -> usize {
         self.link.unread_bytes()
     }
+}
+
+fn is_reset(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ECONNRESET)
 }
 
 #[cfg(test)]
@@ -254,6 +270,18 @@ mod tests {
             std::thread::yield_now();
         };
         assert!(matches!(end, Some(Received::Closed { .. })));
+    }
+
+    #[tokio::test]
+    async fn last_reports_arrive_of_a_process_that_has_not_read_its_request() {
+        let (channel, theirs) = own_channel();
+        channel.post(LinkMessage { bytes: b"request".to_vec(), descriptors: Vec::new() });
+        socket::send(theirs.as_fd(), &REPORT, &[]).unwrap();
+        // Nothing but this process has its end here: a fork of another test would keep it open.
+        rustix::net::shutdown(&theirs, rustix::net::Shutdown::Write).unwrap();
+        drop(theirs);
+        assert!(matches!(channel.poll(), Some(Received::Reply(Reply::Ending { id: 0 }))));
+        assert!(channel.has_lost());
     }
 
     #[tokio::test]

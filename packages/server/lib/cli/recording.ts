@@ -9,8 +9,6 @@ export interface RecordingFlags {
   recordLimit?: number
   redactFile?: string
   tokenFile?: string
-  /** The token itself, if it came in another way. */
-  token?: string
 }
 
 export interface Recording {
@@ -39,24 +37,24 @@ export function isolationFor(
   return preset && { preset, ...rules }
 }
 
+/** What is never recorded. */
+export function unrecorded({ redactFile }: RecordingFlags, token: string | undefined): string[] {
+  const given = [...flags.secretsIn(redactFile), ...(token === undefined ? [] : [token])]
+  return [...redaction.secretValues(process.env), ...given]
+}
+
 /** Starts to record. Undefined without --record. Throws OptionError when the package is not installed. */
 export async function openRecording(
   sandbox: Sandbox,
-  { record, recordLimit, redactFile, tokenFile, token }: RecordingFlags,
+  { record, recordLimit }: RecordingFlags,
+  redact: string[],
 ): Promise<Recording | undefined> {
   if (record === undefined) return undefined
   const recorder = await import(NAME).catch((error) => {
     throw isNotInstalled(NAME, error) ? notInstalled('--record', NAME) : error
   })
-  const secret = tokenFile === undefined ? token : flags.contentOf('--token-file', tokenFile).trim()
   return recorder.record(sandbox, {
-    directory: record,
-    limit: recordLimit,
-    redact: [
-      ...redaction.secretValues(process.env),
-      ...flags.secretsIn(redactFile),
-      ...(secret === undefined ? [] : [secret]),
-    ],
+    ...{ directory: record, limit: recordLimit, redact },
     logger: printing.stderrLogger,
   })
 }

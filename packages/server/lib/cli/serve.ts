@@ -181,13 +181,14 @@ async function run({
     throw new OptionError('INVALID_OPTION', '--token-file and --token-env exclude each other')
   const isolation = given === 'none' ? undefined : given
   const sandboxd = sandboxdOptions(options)
-  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, recordings] =
+  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, { planServe }, recordings] =
     await Promise.all([
       import('nacre'),
       import('../index.js'),
       import('../stdio.js'),
       import('../guard.js'),
       import('../options.js'),
+      import('../plan.js'),
       import('./recording.js'),
     ])
   if (host !== undefined && !isLoopback(host) && (tokenFile ?? tokenEnv) === undefined)
@@ -195,13 +196,14 @@ async function run({
       'INVALID_OPTION',
       `--host ${host} can be reached from other machines: give --token-file or --token-env`,
     )
-  const token =
-    tokenEnv === undefined
-      ? undefined
-      : serveOptions.token.read(
-          flags.takeVariable('--token-env', tokenEnv),
-          `the token in --token-env ${tokenEnv}`,
-        )
+  const token = takeToken(options, serveOptions.token.read)
+  const redact = recordings.unrecorded(options, token)
+  const settings = {
+    ...{ host, port, token, sandboxd, allowedOrigins: allowOrigin, logger: printing.stderrLogger },
+    ...{ console: hasConsole, forwardPorts: options.forwardPorts },
+    recordings: hasConsole ? options.record : undefined,
+  }
+  planServe(settings)
   const workspace = workspaceOf(copyOnWrite, undoSteps)
   const rules = recordings.isolationFor(isolation, options)
   const sandbox = new Sandbox({
@@ -211,22 +213,9 @@ async function run({
   })
   try {
     await checkSandbox(sandbox)
-    const recording = await recordings.openRecording(sandbox, { ...options, token })
+    const recording = await recordings.openRecording(sandbox, options, redact)
     // Its requests are not logged: the client shows what is printed there.
     if (stdio) process.exit((await serveStdio(sandbox, { ...printing.stderrLogger, info() {} })) ? 0 : 1)
-    const settings = {
-      ...{
-        host,
-        port,
-        token,
-        tokenFile,
-        sandboxd,
-        allowedOrigins: allowOrigin,
-        logger: printing.stderrLogger,
-      },
-      ...{ console: hasConsole, forwardPorts: options.forwardPorts },
-      recordings: hasConsole ? options.record : undefined,
-    }
     const serving = await serve(sandbox, settings)
     endOnSignals({ sandbox, serving, recording }, serveOptions.shutdownTimeout.default, printing.stderrLogger)
     console.log(`nacre listens on ${serving.url}`)
@@ -236,6 +225,18 @@ async function run({
     await sandbox.destroy()
     throw error
   }
+}
+
+/** The token that requests must send, of the file or the variable that the flags name. */
+function takeToken(
+  { tokenFile, tokenEnv }: Options,
+  check: (value: unknown, name: string) => string,
+): string | undefined {
+  if (tokenFile !== undefined)
+    return check(flags.contentOf('--token-file', tokenFile).trim(), `the token in --token-file ${tokenFile}`)
+  if (tokenEnv !== undefined)
+    return check(flags.takeVariable('--token-env', tokenEnv), `the token in --token-env ${tokenEnv}`)
+  return undefined
 }
 
 /** The options that `--stdio` excludes: those of listeners, and of who may call them. */
