@@ -29,7 +29,7 @@ export interface Instrumentation {
 /**
  * Starts a span for each later command, process and job of every sandbox in this program. Its parent is the active span
  * at the call. Unless the call's own `env` has TRACEPARENT, commands receive TRACEPARENT, and TRACESTATE if the trace
- * has one.
+ * has one. Requests of commands to hosts with secrets, rules or handlers have spans below those of their commands.
  *
  * Throws {@link OptionError}.
  */

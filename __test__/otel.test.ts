@@ -1,62 +1,15 @@
 /** nacre/otel: spans of commands, processes and jobs, and the trace context that they get. */
-import { context, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
+import { context, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import {
-  BasicTracerProvider,
-  InMemorySpanExporter,
-  type ReadableSpan,
-  SimpleSpanProcessor,
-} from '@opentelemetry/sdk-trace-base'
-import type { Sandbox } from 'nacre'
-import { type InstrumentOptions, instrument } from 'nacre/otel'
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import { instrument } from 'nacre/otel'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
+import { parentOf, withSpans } from './helpers/spans.js'
 import { rejectionOf } from './helpers/thrown.js'
-import { until } from './helpers/until.js'
 
 beforeAll(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()))
 afterAll(() => context.disable())
-
-interface Traced {
-  sandbox: Sandbox
-  tracer: Tracer
-  /** The spans that have ended, once there are that many. */
-  spans(count: number): Promise<ReadableSpan[]>
-}
-
-/** A sandbox whose calls make spans. */
-async function withSpans(
-  test: (traced: Traced) => Promise<void>,
-  options: InstrumentOptions = {},
-): Promise<void> {
-  const exporter = new InMemorySpanExporter()
-  const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
-  const ended = (count: number) => {
-    const spans = exporter.getFinishedSpans()
-    return spans.length >= count ? spans : undefined
-  }
-  await withSandbox(async ({ sandbox }) => {
-    // A disturbed measurement runs the test again.
-    exporter.reset()
-    const instrumentation = instrument({ tracerProvider, ...options })
-    try {
-      await test({
-        sandbox,
-        tracer: tracerProvider.getTracer('test'),
-        spans: (count) =>
-          until(
-            () => ended(count),
-            () => `${exporter.getFinishedSpans().length} spans have ended`,
-          ),
-      })
-    } finally {
-      instrumentation.disable()
-    }
-  })
-  await tracerProvider.shutdown()
-}
-
-const parentOf = ({ traceId, spanId }: { traceId: string; spanId: string }) => `00-${traceId}-${spanId}-01`
 
 describe('the span of a command', () => {
   it('has the program, the pid and the exit code', () =>

@@ -11,7 +11,7 @@ use crate::settle::{Pending, Settle};
 use crate::socket::Socket;
 use crate::types::{
     NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeFailure, NativeKilledBy, NativePort,
-    NativeProcess, NativeRunning, NativeSession, NativeStats, NativeWorkspaceConfig,
+    NativeProcess, NativeRunning, NativeSession, NativeStats, NativeTracedRequest, NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
@@ -22,6 +22,7 @@ use nacre_core::hook::Hook;
 use nacre_core::host_commands::{Commands, OnCall};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
+use nacre_core::proxy::TracedRequest;
 use nacre_core::questions::Question;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
@@ -69,6 +70,7 @@ impl NativeSandbox {
             on_function: requests.receive(Arc::clone(&emitter)),
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
             on_question: tell(Arc::clone(&emitter)),
+            on_traced: trace(Arc::clone(&emitter)),
             on_end: end(Arc::clone(&emitter)),
             cwd: config.cwd.into(),
             env: config
@@ -170,6 +172,7 @@ impl NativeSandbox {
             &session_id,
             ExecRequest {
                 at_once,
+                is_traced: request.traced.unwrap_or_default(),
                 id: u64::from(id),
                 command,
                 cwd: request.cwd.map(Into::into),
@@ -447,6 +450,31 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 fn tell(emitter: Arc<Emitter>) -> Hook<Question> {
     Hook::new(move |asked| {
         emitter.emit(NativeEvent::Question { question: question(asked) });
+    })
+}
+
+/// Sends each request of a traced command to JavaScript.
+fn trace(emitter: Arc<Emitter>) -> Hook<TracedRequest> {
+    Hook::new(move |traced| {
+        emitter.emit(match traced {
+            TracedRequest::Began { number, command, wish, traceparent } => NativeEvent::Request {
+                request: *number as f64,
+                id: *command as u32,
+                about: NativeTracedRequest {
+                    method: wish.method.clone(),
+                    scheme: wish.scheme.into(),
+                    host: wish.origin.host.clone(),
+                    port: wish.origin.port.into(),
+                    path: wish.path.clone(),
+                    traceparent: traceparent.clone(),
+                },
+            },
+            TracedRequest::Ended { number, request } => NativeEvent::Reply {
+                request: *number as f64,
+                status: request.status.map(Into::into),
+                denied: request.denied.map(|reason| reason.as_str().into()),
+            },
+        });
     })
 }
 

@@ -87,7 +87,12 @@ export async function startOrigin(names: readonly string[] = ['localhost']): Pro
 
 async function answer(request: IncomingMessage, response: ServerResponse, seen: Seen[]): Promise<void> {
   const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk)
+  try {
+    for await (const chunk of request) chunks.push(chunk)
+  } catch {
+    // The client has gone.
+    return
+  }
   const { url = '', headers } = request
   const body = Buffer.concat(chunks).toString()
   const own = { ...headers }

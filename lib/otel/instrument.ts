@@ -1,13 +1,14 @@
 /**
- * Creates spans from the tracing channels. Each span begins at the call's `start`, so that its trace context is in the
- * environment before the command runs.
+ * Creates spans from the tracing channels. Each span begins at `start`, so that its trace context is in the environment before
+ * the command runs.
  */
 import { context, type Span, type Tracer, type TracerProvider, trace } from '@opentelemetry/api'
-import type { TraceContext } from '../backends/native/tracing.js'
+import type { RequestContext, TraceContext } from '../backends/native/tracing.js'
 import { diagnosticsChannel } from '../base/builtin.js'
 import { type Instrumentation, type InstrumentOptions, instrumentOptions } from '../calls/otel.js'
 import { readOptions } from '../schema/read.js'
-import { addTraceContext, parentOf } from './propagate.js'
+import { addTraceContext, parentOf, parentOfRequest } from './propagate.js'
+import { beginRequest, finishRequest } from './requests.js'
 import { endOfCall, endOfProcess, finish, firstAttributes, KINDS, nameOf } from './spans.js'
 
 type Kind = keyof typeof KINDS
@@ -15,7 +16,24 @@ type Kind = keyof typeof KINDS
 /** See calls/otel.ts. */
 export function instrument(options?: InstrumentOptions): Instrumentation {
   const { tracerProvider, commandArgs = false } = readOptions(instrumentOptions, options, 'instrument')
-  const stops = (Object.keys(KINDS) as Kind[]).map((kind) => subscribe(kind, tracerProvider, commandArgs))
+  const calls = new WeakMap<TraceContext, Span>()
+  const ofCalls = (kind: Kind) =>
+    subscribe<TraceContext>(kind, calls, {
+      begin(call) {
+        const span = begin(tracerOf(tracerProvider), kind, call, commandArgs)
+        addTraceContext(call.env, span.spanContext())
+        return span
+      },
+      settle,
+    })
+  const ofRequests = subscribe<RequestContext>('request', new WeakMap(), {
+    begin(request) {
+      const parent = parentOfRequest(request.traceparent, calls.get(request.call), context.active())
+      return beginRequest(tracerOf(tracerProvider), request, parent)
+    },
+    settle: finishRequest,
+  })
+  const stops = [...(Object.keys(KINDS) as Kind[]).map(ofCalls), ofRequests]
   return {
     disable() {
       for (const stop of stops) stop()
@@ -23,22 +41,28 @@ export function instrument(options?: InstrumentOptions): Instrumentation {
   }
 }
 
-function subscribe(kind: Kind, provider: TracerProvider | undefined, commandArgs: boolean): () => void {
-  const spans = new WeakMap<TraceContext, Span>()
-  const channel = diagnosticsChannel.tracingChannel<unknown, TraceContext>(`nacre:${kind}`)
+/** How a span of a channel begins and ends. */
+interface Life<T> {
+  begin(published: T): Span
+  settle(span: Span, published: T): void
+}
+
+/** Keeps the spans of a channel in `spans`. Returns a function that stops that. */
+function subscribe<T extends object>(
+  kind: string,
+  spans: WeakMap<T, Span>,
+  { begin, settle }: Life<T>,
+): () => void {
+  const channel = diagnosticsChannel.tracingChannel<unknown, T>(`nacre:${kind}`)
   const nothing = () => {}
   const subscribers = {
-    start(call: TraceContext) {
-      const span = begin(tracerOf(provider), kind, call, commandArgs)
-      spans.set(call, span)
-      addTraceContext(call.env, span.spanContext())
-    },
+    start: (published: T) => void spans.set(published, begin(published)),
     end: nothing,
     asyncStart: nothing,
     error: nothing,
-    asyncEnd(call: TraceContext) {
-      const span = spans.get(call)
-      if (span !== undefined) settle(span, call)
+    asyncEnd(published: T) {
+      const span = spans.get(published)
+      if (span !== undefined) settle(span, published)
     },
   }
   channel.subscribe(subscribers)

@@ -48,6 +48,16 @@ export interface OutputBounds {
   byteEvents?: boolean | undefined
 }
 
+/** Follows a command that is traced. */
+export interface CommandTrace {
+  /** Whether its requests are traced, too. */
+  hasRequests: boolean
+  /** Called before any of its events, with the id of its call. */
+  begin(id: number): void
+  /** Called at the end of the call, with the pid of the shell if the command began. */
+  end(pid: number | undefined): void
+}
+
 /** A command in the foreground of a session. */
 export interface ExecRequest {
   command: CheckedCommand
@@ -64,8 +74,7 @@ export interface ExecRequest {
   lines: LineForm | undefined
   /** Where the call was made. */
   site: CallSite
-  /** Receives the shell's pid when the command ends. */
-  onPid?: (pid: number) => void
+  trace?: CommandTrace
   values: Values
   /** The caller's hold on the session. */
   hold?: string | undefined

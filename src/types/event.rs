@@ -92,9 +92,45 @@ pub enum NativeEvent {
         #[napi(ts_type = "number")]
         socket: Socket,
     },
+    /// A request of a traced command begins.
+    Request {
+        /// Its number.
+        request: f64,
+        /// The id of the call of the command.
+        id: u32,
+        /// What it is.
+        about: NativeTracedRequest,
+    },
+    /// It has ended.
+    Reply {
+        /// Its number.
+        request: f64,
+        /// None: it ended before a reply.
+        status: Option<u32>,
+        /// Why it was refused.
+        #[napi(ts_type = "'rule' | 'host'")]
+        denied: Option<String>,
+    },
     /// A connection waits for an answer.
     Question {
         /// To which host.
         question: NativeQuestion,
     },
+}
+
+/// A request of a traced command.
+#[napi(object, object_from_js = false)]
+pub struct NativeTracedRequest {
+    /// As it was sent.
+    pub method: String,
+    /// `https` or `http`.
+    pub scheme: String,
+    /// A name.
+    pub host: String,
+    /// Its port.
+    pub port: u32,
+    /// Without the query.
+    pub path: String,
+    /// The context of the trace that it names.
+    pub traceparent: Option<String>,
 }

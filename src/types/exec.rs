@@ -29,6 +29,8 @@ pub struct NativeExecExtras {
     pub pty: Option<NativePty>,
     /// Bytes of both streams together, after which the command is killed.
     pub output_limit: Option<f64>,
+    /// Send the events of its requests.
+    pub traced: Option<bool>,
     /// Also send the event `start`.
     pub start: Option<bool>,
     /// Also send `start` and `output` events.

@@ -9,7 +9,7 @@ mod process;
 mod sandbox;
 mod workspace;
 
-pub use event::NativeEvent;
+pub use event::{NativeEvent, NativeTracedRequest};
 pub use exec::{NativeBlocker, NativeExecExtras, NativeResult, NativeRunning};
 pub use feed::{NativeFeed, NativeFeedEvent};
 pub use file::{

@@ -101,7 +101,7 @@ impl Exchange {
     {
         let request = request.map(|body| body.map_err(io::Error::other).boxed());
         let masks = &self.treatment.values.known().masks;
-        let record = Record::new(&self.egress.observer, self.wish(&request), request.version(), masks);
+        let record = Record::new(&self.egress.observer, self.wish(&request), &request, masks);
         let reply = self.answer(request, &record).await?;
         Ok(Counted::reply(reply, record).map(BodyExt::boxed))
     }

@@ -238,8 +238,12 @@ pub trait Observer: Send + Sync {
     fn dial(&self, _: &Origin) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>> {
         Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
     }
+    /// A request begins, with the context of the trace that it names. Returns its number for [`Self::ended`]. Must not block.
+    fn began(&self, _: &Wish, _traceparent: Option<&str>) -> u64 {
+        0
+    }
     /// A request has ended, also one that was refused. Must not block.
-    fn ended(&self, _: Ended) {}
+    fn ended(&self, _number: u64, _: Ended) {}
 }
 
 /// A call of a function of the program.

@@ -4,7 +4,7 @@ use super::forms::Pairs;
 use super::{Observer, Origin, Reason, Wish};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::{Response, Version};
+use hyper::{Request, Response, Version};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Maximum characters of a method or path that are shown.
 const LONGEST_SHOWN: usize = 1000;
+
+/// Where a request names its trace (W3C Trace Context).
+const TRACEPARENT: &str = "traceparent";
+/// That of version 00.
+const LONGEST_TRACEPARENT: usize = 55;
 
 /// The beginning of a long text of a program.
 pub fn shown(text: &str) -> String {
@@ -46,27 +51,32 @@ pub struct Ended {
 /// A request that goes on. It ends when nothing holds it any more: neither its body nor that of the reply.
 pub struct Record {
     observer: Arc<dyn Observer>,
+    number: u64,
     began: Instant,
     so_far: Mutex<Ended>,
 }
 
 impl Record {
     /// A request begins. `masks`: what its path must not have.
-    pub fn new(observer: &Arc<dyn Observer>, wish: Wish, version: Version, masks: &Pairs) -> Arc<Self> {
+    pub fn new<B>(observer: &Arc<dyn Observer>, mut wish: Wish, request: &Request<B>, masks: &Pairs) -> Arc<Self> {
         let masked = masks.replaced(wish.path.as_bytes()).and_then(|path| String::from_utf8(path).ok());
+        wish.method = shown(&wish.method);
+        wish.path = shown(&masked.unwrap_or(wish.path));
+        let trace = request.headers().get(TRACEPARENT).and_then(|trace| trace.to_str().ok());
+        let number = observer.began(&wish, trace.filter(|trace| trace.len() <= LONGEST_TRACEPARENT));
         let so_far = Ended {
             origin: wish.origin,
-            method: shown(&wish.method),
-            path: shown(&masked.unwrap_or(wish.path)),
+            method: wish.method,
+            path: wish.path,
             status: None,
             sent: 0,
             received: 0,
             duration: Duration::ZERO,
             secrets: Vec::new(),
             denied: None,
-            protocol: if version == Version::HTTP_2 { "h2" } else { "http/1.1" },
+            protocol: if request.version() == Version::HTTP_2 { "h2" } else { "http/1.1" },
         };
-        Arc::new(Self { observer: Arc::clone(observer), began: Instant::now(), so_far: Mutex::new(so_far) })
+        Arc::new(Self { observer: Arc::clone(observer), number, began: Instant::now(), so_far: Mutex::new(so_far) })
     }
 
     fn lock(&self) -> MutexGuard<'_, Ended> {
@@ -99,7 +109,7 @@ impl Record {
 impl Drop for Record {
     fn drop(&mut self) {
         let ended = self.lock().clone();
-        self.observer.ended(Ended { duration: self.began.elapsed(), ..ended });
+        self.observer.ended(self.number, Ended { duration: self.began.elapsed(), ..ended });
     }
 }
 

@@ -41,6 +41,7 @@ import { type FunctionEvent, questionOf, RuleFunctions } from './rule-functions.
 import { runningCommand } from './running.js'
 import { KnownSecrets } from './secrets.js'
 import { tracedExec } from './traced-exec.js'
+import { TracedRequests } from './traced-requests.js'
 import { NativeWorkspace } from './workspace.js'
 
 /** What a fork begins with in this process. */
@@ -67,6 +68,7 @@ export class NativeBackend implements Backend {
   readonly #attachments = new Attachments((sessionId, port) => this.connectPort(sessionId, port))
   readonly #functions: RuleFunctions
   readonly #secrets: KnownSecrets
+  readonly #requests = new TracedRequests()
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
@@ -104,7 +106,7 @@ export class NativeBackend implements Backend {
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
-    return tracedExec(request, perform)
+    return tracedExec(request, perform, undefined, this.#requests)
   }
 
   async startProcess(request: ProcessRequest): Promise<LocalProcess> {
@@ -265,6 +267,10 @@ export class NativeBackend implements Backend {
         const backend = weak.deref()
         if (backend === undefined) connection.destroy()
         else backend.#apply(event, connection)
+      },
+      request(event) {
+        const backend = weak.deref()
+        if (backend !== undefined) backend.#requests.receive(event)
       },
       ended(sessionId) {
         const backend = weak.deref()

@@ -20,6 +20,8 @@ export interface Observer {
   called(sessionId: string, socket: number): void
   /** A request needs a function of network rules. */
   function(event: Extract<NativeEvent, { kind: 'function' }>): void
+  /** A request of a traced command begins or has ended. */
+  request(event: Extract<NativeEvent, { kind: 'request' | 'reply' }>): void
   /** A session has ended, or its shell has exited without `surviveExit`. */
   ended(sessionId: string): void
 }
@@ -78,6 +80,10 @@ export class CallTable {
         return
       case 'function':
         this.#observer?.function(event)
+        return
+      case 'request':
+      case 'reply':
+        this.#observer?.request(event)
         return
       case 'ended':
         this.#observer?.ended(event.sessionId)

@@ -67,6 +67,11 @@ export class Run {
     keepCommand(engine, this, this.process, process.keepsLog)
   }
 
+  /** The id of its call. */
+  get id(): number {
+    return this.#call.id
+  }
+
   /** Whether the command has not ended. */
   get isPending(): boolean {
     return this.#pending

@@ -112,7 +112,7 @@ function refOf(begun: Begun | undefined): NativeProcessRef {
 async function finish(engine: Engine, plan: ExecPlan, { run, timer }: Begun): Promise<Result> {
   const end = await run.ended
   timer?.stop()
-  if (end.pid !== undefined) plan.onPid?.(end.pid)
+  plan.trace?.end(end.pid)
   if (end.result !== undefined) engine.history.add(plan.request.sessionId, plan.command, end.result)
   return timer === undefined ? conclude(plan, end) : finishDetached(plan, end, timer)
 }
@@ -155,6 +155,7 @@ function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined
   const timer = detachAfter === undefined ? undefined : new DetachTimer(detach)
   const begins = timer && (() => timer.start(detachAfter ?? 0))
   const run = start(engine, plan, begins === undefined ? observer : beginning(observer, begins), feed)
+  plan.trace?.begin(run.id)
   const release = onAbort(plan.signal, () => {
     run.interrupt()
     void feed?.close()

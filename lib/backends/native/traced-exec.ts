@@ -1,16 +1,18 @@
 /** Publishes a command on the tracing channel `nacre:exec`. */
-import type { ExecRequest } from '../../requests/exec.js'
+import type { CommandTrace, ExecRequest } from '../../requests/exec.js'
 import type { Result } from '../../run/run.js'
-import { type TraceContext, traced, withTracedEnv } from './tracing.js'
+import type { TracedRequests } from './traced-requests.js'
+import { areRequestsWatched, type TraceContext, traced, withTracedEnv } from './tracing.js'
 
 /**
  * Runs a command with tracing. `perform` receives the final request, since subscribers may add variables. `sandboxId` is
- * set for a sandbox of a fleet.
+ * set for a sandbox of a fleet, `requests` for one of this program.
  */
 export function tracedExec(
   request: ExecRequest,
   perform: (request: ExecRequest) => Promise<Result>,
   sandboxId?: string,
+  requests?: TracedRequests,
 ): Promise<Result> {
   const { shown, sessionId, command } = request
   const about = () => ({
@@ -19,7 +21,7 @@ export function tracedExec(
   })
   // Async only if there are subscribers: a turn of the promise queue costs as much as a short command.
   return traced('exec', about, (context) =>
-    context === undefined ? perform(request) : performTraced(request, context, perform),
+    context === undefined ? perform(request) : performTraced(request, context, perform, requests),
   )
 }
 
@@ -28,12 +30,21 @@ async function performTraced(
   request: ExecRequest,
   context: TraceContext,
   perform: (request: ExecRequest) => Promise<Result>,
+  requests: TracedRequests | undefined,
 ): Promise<Result> {
   const { envNames: names = [], envValues = [] } = withTracedEnv(changesOf(request), context)
-  const onPid = (pid: number) => {
-    context.pid = pid
+  let forget: (() => void) | undefined
+  const trace: CommandTrace = {
+    hasRequests: requests !== undefined && areRequestsWatched(),
+    begin(id) {
+      forget = requests?.add(id, context)
+    },
+    end(pid) {
+      forget?.()
+      if (pid !== undefined) context.pid = pid
+    },
   }
-  return perform({ ...request, onPid, values: { ...request.values, env: { names, values: envValues } } })
+  return perform({ ...request, trace, values: { ...request.values, env: { names, values: envValues } } })
 }
 
 function changesOf({ values: { env } }: ExecRequest) {

@@ -1,6 +1,6 @@
 /**
- * The tracing channels of node:diagnostics_channel: `nacre:exec`, `nacre:process` and `nacre:job`, and for queues
- * `nacre:queue` and `nacre:attempt`. docs/tracing.md describes them.
+ * The tracing channels of node:diagnostics_channel: `nacre:exec`, `nacre:process` and `nacre:job`, `nacre:request` for requests
+ * of commands, and for queues `nacre:queue` and `nacre:attempt`. docs/tracing.md describes them.
  *
  * Each call publishes `start` and `end`, then `asyncStart` and `asyncEnd` when it has settled, and `error` when it
  * failed, all with one context object, as `TracingChannel.tracePromise` does. Without a subscriber, a call costs a few
@@ -8,6 +8,7 @@
  */
 import type { TracingChannel } from 'node:diagnostics_channel'
 import { diagnosticsChannel } from '../../base/builtin.js'
+import type { NativeTracedRequest } from '../../boundary/index.js'
 import type { ProcessExit } from '../../calls/index.js'
 import { envChanges } from '../../schema/env.js'
 import { readArgument } from '../../schema/read.js'
@@ -47,6 +48,21 @@ interface EnvChanges {
   envValues?: Array<string | null> | undefined
 }
 
+/** What subscribers of `nacre:request` receive. `result` is set from `asyncStart` on. */
+export interface RequestContext extends NativeTracedRequest {
+  /** The context of its command on `nacre:exec`. */
+  call: TraceContext
+  result?: RequestEnd
+}
+
+/** How a request ended. */
+export interface RequestEnd {
+  /** Null: before a reply. */
+  status: number | null
+  /** Why it was refused. */
+  denied?: 'rule' | 'host'
+}
+
 type Channel = TracingChannel<unknown, TraceContext>
 
 const channels = {
@@ -57,6 +73,18 @@ const channels = {
   attempt: tracingChannel<unknown, TraceContext>('nacre:attempt'),
 }
 
+const requests = tracingChannel<unknown, RequestContext>('nacre:request')
+
+/** Whether requests of commands are to be published. */
+export function areRequestsWatched(): boolean {
+  return isWatched(requests)
+}
+
+/** Publishes a request until its end, with which the promise resolves. */
+export function publishRequest(context: RequestContext, end: Promise<RequestEnd>): void {
+  void requests.tracePromise(() => end, context)
+}
+
 /** Runs a call and publishes it if there are subscribers; `run` then receives the context. */
 export function traced<T>(
   kind: keyof typeof channels,
@@ -64,7 +92,7 @@ export function traced<T>(
   run: (context: TraceContext | undefined) => Promise<T>,
 ): Promise<T> {
   const channel = channels[kind]
-  if (!isWatched(channel)) return run(undefined)
+  if (!isWatched(channel) && !(kind === 'exec' && areRequestsWatched())) return run(undefined)
   const { changes, ...rest } = about()
   const context = { ...rest, env: envOf(changes) }
   return channel.tracePromise(() => run(context), context) as Promise<T>
@@ -89,6 +117,6 @@ function envOf({ envNames = [], envValues = [] }: EnvChanges): TraceContext['env
 }
 
 /** Whether a channel has subscribers. Older runtimes have this property only on the single channels. */
-function isWatched({ start, end, asyncStart, asyncEnd, error }: Channel): boolean {
+function isWatched({ start, end, asyncStart, asyncEnd, error }: typeof requests | Channel): boolean {
   return [start, end, asyncStart, asyncEnd, error].some((one) => one.hasSubscribers)
 }

@@ -101,6 +101,8 @@ pub struct ExecRequest {
     pub process: Option<Arc<Process>>,
     /// The caller takes the result at once, if it comes soon; see [`crate::session::Handle::exec`].
     pub at_once: bool,
+    /// Whether its requests to hosts with secrets or rules are reported to [`crate::sandbox::Config::on_traced`].
+    pub is_traced: bool,
     /// Receives the result.
     pub sink: SureSink,
 }

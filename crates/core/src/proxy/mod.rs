@@ -18,7 +18,7 @@ mod resolver;
 mod socks;
 
 pub use hosts::Target;
-pub use observer::Requests;
+pub use observer::{Requests, TracedRequest};
 
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
@@ -36,6 +36,7 @@ use std::io;
 use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -68,6 +69,8 @@ pub struct Denials {
     reports: Arc<(OwnedFd, OwnedFd)>,
     /// Answers about hosts that no list has. What was answered for a command ends with it, too.
     asking: Option<Asking>,
+    /// The id of the command that runs, if its requests are traced; otherwise 0.
+    traced: Arc<AtomicU64>,
 }
 
 impl Denials {
@@ -79,7 +82,7 @@ impl Denials {
         let (ours, theirs) = socket::pair()?;
         sys::set_nonblocking(&ours)?;
         sys::set_nonblocking(&theirs)?;
-        Ok(Self { list: Arc::default(), reports: Arc::new((ours, theirs)), asking })
+        Ok(Self { list: Arc::default(), reports: Arc::new((ours, theirs)), asking, traced: Arc::default() })
     }
 
     /// The broker's end of its reports.
@@ -95,8 +98,20 @@ impl Denials {
         }
     }
 
-    /// Removes and returns all denials: a command has ended, or the next one begins.
+    /// Removes all denials: they belong to older processes, not to the command that begins. `traced`: its id, if its requests are.
+    pub fn begin_command(&self, traced: Option<u64>) {
+        self.end_command();
+        self.traced.store(traced.unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    /// The id of the command that runs, if its requests are traced.
+    fn traced(&self) -> Option<u64> {
+        Some(self.traced.load(Ordering::Relaxed)).filter(|id| *id > 0)
+    }
+
+    /// Removes and returns all denials: a command has ended.
     pub fn end_command(&self) -> Vec<Denial> {
+        self.traced.store(0, Ordering::Relaxed);
         self.asking.iter().for_each(Asking::end_command);
         self.take()
     }

@@ -3,6 +3,7 @@
 use super::hosts::Target;
 use super::{Policy, dial};
 use crate::feed::{Feed, What};
+use crate::hook::Hook;
 use crate::log::Log;
 use crate::request_log::RequestLog;
 use crate::wanted::{Denial, Wanted};
@@ -10,16 +11,42 @@ use nacre_egress::{Call, Ended, Observer, Origin, Reason, Wish};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::{TcpStream, UnixStream};
 
-/// Where the requests of a session are reported when they have ended.
+/// A request of a command that is traced. Each has a number.
+#[derive(Debug)]
+pub enum TracedRequest {
+    /// It begins.
+    Began {
+        /// Its number.
+        number: u64,
+        /// The id of the command.
+        command: u64,
+        /// What it is.
+        wish: Wish,
+        /// The context of the trace that it names.
+        traceparent: Option<String>,
+    },
+    /// It has ended.
+    Ended {
+        /// Its number.
+        number: u64,
+        /// How.
+        request: Ended,
+    },
+}
+
+/// Where the requests of a session are reported.
 #[derive(Clone, Debug)]
 pub struct Requests {
     /// The session.
     pub session: Arc<str>,
-    /// Gets them while something reads it.
+    /// Gets those of commands that are traced.
+    pub on_traced: Hook<TracedRequest>,
+    /// Gets them when they have ended, while something reads it.
     pub feed: Arc<Feed>,
-    /// Gets all of them.
+    /// Gets all of them when they have ended.
     pub file: Option<Arc<RequestLog>>,
     /// Receives what fails.
     pub log: Log,
@@ -56,8 +83,20 @@ impl Observer for SessionObserver {
         Box::pin(async move { dial::dial(&target, &policy).await })
     }
 
-    fn ended(&self, request: Ended) {
-        let Requests { session, feed, file, log } = &self.requests;
+    fn began(&self, wish: &Wish, traceparent: Option<&str>) -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let Some(command) = self.policy.denials.traced() else { return 0 };
+        let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let (wish, traceparent) = (wish.clone(), traceparent.map(str::to_owned));
+        self.requests.on_traced.call(&TracedRequest::Began { number, command, wish, traceparent });
+        number
+    }
+
+    fn ended(&self, number: u64, request: Ended) {
+        let Requests { session, on_traced, feed, file, log } = &self.requests;
+        if number > 0 {
+            on_traced.call(&TracedRequest::Ended { number, request: request.clone() });
+        }
         if feed.is_watched() {
             feed.push(session, What::Request(Box::new(request.clone())));
         }

@@ -6,6 +6,7 @@ use crate::host_commands::Commands;
 use crate::isolation::Isolation;
 use crate::limits::Limits;
 use crate::log::Log;
+use crate::proxy::TracedRequest;
 use crate::questions::Question;
 use crate::user::UserSpec;
 use crate::variables::EnvChange;
@@ -51,6 +52,8 @@ pub struct Config {
     pub log: Log,
     /// Receives each question about a host, on the thread of the proxy.
     pub on_question: Hook<Question>,
+    /// Receives the requests of commands that are traced, on the thread of the proxy.
+    pub on_traced: Hook<TracedRequest>,
     /// Receives the id of each session that ends, or whose shell has exited without `survive_exit`.
     pub on_end: Hook<str>,
     /// The commands that are functions of the host.

@@ -384,6 +384,7 @@ impl Sandbox {
             isolation: isolation.cloned(),
             requests: Requests {
                 session: answering.functions.session.as_str().into(),
+                on_traced: config.on_traced.clone(),
                 feed: Arc::clone(&self.inner.feed),
                 file: None,
                 log: config.log.clone(),

@@ -94,9 +94,9 @@ impl Loan {
         };
         flags.set(RequestFlags::TYPED_END, terminal.is_some() && stdin.is_none());
         let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
-        // Earlier denials belong to older processes, not to this command. They are dropped before the command is sent,
-        // because its own could follow immediately.
-        self.denials.iter().for_each(|denials| drop(denials.end_command()));
+        // Before the command is sent, because its own denials could follow immediately.
+        let traced = request.is_traced.then_some(request.id);
+        self.denials.iter().for_each(|denials| denials.begin_command(traced));
         let sent = Sent::new(id, begun, output, stdin);
         self.shell.send(&wire, theirs)?;
         Ok(Sent { loan: Some(self), ..sent })

@@ -81,6 +81,7 @@ impl Place {
             own_variables: Vec::new(),
             log: Default::default(),
             on_question: Default::default(),
+            on_traced: Default::default(),
             on_end: Default::default(),
         });
         Self { sandbox, directory }
@@ -213,6 +214,7 @@ pub fn request(text: &str, end: std::sync::mpsc::Sender<Result<Outcome, Error>>)
         live: None,
         process: None,
         at_once: false,
+        is_traced: false,
         sink: SureSink::new(End(end)),
     }
 }

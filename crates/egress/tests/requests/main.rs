@@ -57,7 +57,7 @@ impl Observer for Refusals {
         self.2.notify_one();
     }
 
-    fn ended(&self, request: Ended) {
+    fn ended(&self, _: u64, request: Ended) {
         self.1.lock().unwrap().push(request);
     }
 }

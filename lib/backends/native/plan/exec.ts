@@ -2,7 +2,7 @@
 
 import type { NativeExecExtras } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../calls/exec.js'
-import { areLive, type ExecRequest } from '../../../requests/exec.js'
+import { areLive, type CommandTrace, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
 import type { StartDefaults } from './defaults.js'
 import { planDetached } from './process.js'
@@ -32,7 +32,7 @@ export interface ExecPlan {
   check: boolean
   /** Milliseconds until a running command becomes a process. */
   detachAfter: number | undefined
-  onPid: ExecRequest['onPid']
+  trace: CommandTrace | undefined
 }
 
 /** `live`: the events that the run sends. */
@@ -67,7 +67,8 @@ export function planExec(
       mergeOutput: values.mergeOutput,
       pty: values.pty,
       outputLimit: values.outputLimit,
-      start: (exec.onPid ?? values.detachAfter) === undefined ? undefined : true,
+      traced: exec.trace?.hasRequests,
+      start: (exec.trace ?? values.detachAfter) === undefined ? undefined : true,
       ...live,
     }),
   }
@@ -79,7 +80,7 @@ export function planExec(
     stripFinalNewline: values.stripFinalNewline ?? stripFinalNewline.default,
     check: values.check ?? check.default,
     detachAfter: values.detachAfter,
-    onPid: exec.onPid,
+    trace: exec.trace,
   }
 }
 

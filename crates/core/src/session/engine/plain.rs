@@ -219,6 +219,8 @@ impl Session {
         let scope = Scope { names, cwd: request.cwd.is_some() };
         let Streams { theirs, output, stdin } =
             Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
+        let traced = request.is_traced.then_some(request.id);
+        self.enclosure.denials().iter().for_each(|denials| denials.begin_command(traced));
         self.start_plain(&script, theirs, Purpose::Command(scope)).map_err(not_started)?;
         Ok(Sent::new(self.foreground.number(), begun, output, stdin))
     }
