@@ -3,14 +3,15 @@
 use crate::emitter::Emitter;
 use crate::socket::Socket;
 use crate::types::NativeEvent;
+use nacre_containment::lock::Lock;
 use nacre_core::functions::{FunctionCall, OnFunction};
 use nacre_egress::{Forwarder, Purpose};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// The requests that functions are answering.
 #[derive(Clone, Default)]
-pub struct Requests(Arc<Mutex<RequestTable>>);
+pub struct Requests(Arc<Lock<RequestTable>>);
 
 #[derive(Default)]
 struct RequestTable {
@@ -33,7 +34,7 @@ impl Requests {
     }
 
     fn add(&self, forwarder: &Arc<Forwarder>) -> u32 {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.lock();
         table.forwarders.retain(|_, forwarder| forwarder.strong_count() > 0);
         table.last = table.last.wrapping_add(1);
         let number = table.last;
@@ -43,6 +44,6 @@ impl Requests {
 
     /// What sends requests on for one that goes on.
     pub fn find(&self, request: u32) -> Option<Arc<Forwarder>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).forwarders.get(&request)?.upgrade()
+        self.0.lock().forwarders.get(&request)?.upgrade()
     }
 }

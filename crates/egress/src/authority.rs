@@ -1,5 +1,6 @@
 //! The authority of a session. Its key exists only in the memory of this process.
 
+use nacre_containment::lock::Lock;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose, NameConstraints, SerialNumber,
@@ -8,7 +9,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use time::{Duration, OffsetDateTime};
 
 /// Some programs refuse certificates that are good for longer.
@@ -24,7 +25,7 @@ pub struct Authority {
     key: KeyPair,
     pem: String,
     certificate: CertificateDer<'static>,
-    configs: Mutex<HashMap<Served, Arc<ServerConfig>>>,
+    configs: Lock<HashMap<Served, Arc<ServerConfig>>>,
 }
 
 impl Authority {
@@ -43,7 +44,7 @@ impl Authority {
             certificate: certificate.der().clone(),
             issuer: Issuer::new(params, key),
             key: KeyPair::generate().map_err(io::Error::other)?,
-            configs: Mutex::default(),
+            configs: Lock::default(),
         })
     }
 
@@ -53,8 +54,7 @@ impl Authority {
 
     /// How to be this host, with one protocol or none.
     pub fn config(&self, host: &str, protocol: &[u8]) -> io::Result<Arc<ServerConfig>> {
-        // A panic leaves the map as it was.
-        let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut configs = self.configs.lock();
         let served = (host.to_owned(), protocol.to_vec());
         if let Some(config) = configs.get(&served) {
             return Ok(Arc::clone(config));

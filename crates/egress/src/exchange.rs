@@ -22,8 +22,9 @@ use hyper::http::uri::Scheme;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use hyper_util::rt::TokioIo;
+use nacre_containment::lock::Lock;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
@@ -47,7 +48,7 @@ pub struct Exchange {
     /// Shows the end of a client whose request waits for an answer, if a rule asks.
     client: Option<TcpStream>,
     /// The connection that has become a WebSocket.
-    upgrades: Mutex<JoinSet<()>>,
+    upgrades: Lock<JoinSet<()>>,
 }
 
 /// A reply of nacre's own, instead of the host's.
@@ -71,7 +72,7 @@ impl Exchange {
         scheme: &'static str,
         link: Link,
     ) -> Self {
-        Self { egress, treatment, origin, scheme, link, client: None, upgrades: Mutex::default() }
+        Self { egress, treatment, origin, scheme, link, client: None, upgrades: Lock::default() }
     }
 
     /// The same, which sees the end of its client.
@@ -86,7 +87,7 @@ impl Exchange {
 
     /// Waits until what the connection has become ends.
     pub async fn await_upgrade(&self) {
-        let mut upgrades = std::mem::take(&mut *self.upgrades.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut upgrades = std::mem::take(&mut *self.upgrades.lock());
         while upgrades.join_next().await.is_some() {}
     }
 
@@ -362,7 +363,7 @@ impl Exchange {
                 return Err(Refusal(StatusCode::BAD_GATEWAY, text));
             }
             let (server, masks) = (hyper::upgrade::on(&mut reply), Arc::clone(&filled.masks));
-            self.upgrades.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move {
+            self.upgrades.lock().spawn(async move {
                 let Some(client) = upgrade else { return };
                 if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
                     // A connection that breaks ends both.

@@ -18,6 +18,7 @@ mod origin;
 mod placeholder;
 mod record;
 mod replace;
+pub mod request_log;
 mod rules;
 #[cfg(test)]
 mod testing;

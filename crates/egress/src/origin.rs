@@ -6,6 +6,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use nacre_containment::lock::Lock;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -13,7 +14,7 @@ use rustls::{CertificateError, ClientConfig, RootCertStore};
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -56,7 +57,7 @@ pub fn provider() -> Arc<CryptoProvider> {
 pub struct Origins {
     authorities: Vec<String>,
     roots: OnceLock<Arc<RootCertStore>>,
-    configs: Mutex<Vec<Arc<ClientConfig>>>,
+    configs: Lock<Vec<Arc<ClientConfig>>>,
 }
 
 /// What answers the requests of a client.
@@ -125,7 +126,7 @@ impl Drop for Task {
 
 impl Origins {
     pub fn new(authorities: Vec<String>) -> Self {
-        Self { authorities, roots: OnceLock::new(), configs: Mutex::default() }
+        Self { authorities, roots: OnceLock::new(), configs: Lock::default() }
     }
 
     /// Connects to a host, and offers it these protocols. A failure becomes a broken link.
@@ -160,7 +161,7 @@ impl Origins {
     }
 
     fn config(&self, offered: &[Vec<u8>]) -> io::Result<Arc<ClientConfig>> {
-        let mut configs = self.configs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut configs = self.configs.lock();
         if let Some(known) = configs.iter().find(|config| config.alpn_protocols == offered) {
             return Ok(Arc::clone(known));
         }

@@ -5,8 +5,9 @@ use super::{Observer, Origin, Reason, Wish};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::{Request, Response, Version};
+use nacre_containment::lock::Lock;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -53,7 +54,7 @@ pub struct Record {
     observer: Arc<dyn Observer>,
     number: u64,
     began: Instant,
-    so_far: Mutex<Ended>,
+    so_far: Lock<Ended>,
 }
 
 impl Record {
@@ -76,28 +77,24 @@ impl Record {
             denied: None,
             protocol: if request.version() == Version::HTTP_2 { "h2" } else { "http/1.1" },
         };
-        Arc::new(Self { observer: Arc::clone(observer), number, began: Instant::now(), so_far: Mutex::new(so_far) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Ended> {
-        self.so_far.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::new(Self { observer: Arc::clone(observer), number, began: Instant::now(), so_far: Lock::new(so_far) })
     }
 
     pub fn denied(&self, reason: Reason) {
-        self.lock().denied = Some(reason);
+        self.so_far.lock().denied = Some(reason);
     }
 
     pub fn sent(&self, bytes: usize) {
-        self.lock().sent += bytes as u64;
+        self.so_far.lock().sent += bytes as u64;
     }
 
     /// The names of the secrets that it has so far.
     pub fn secrets(&self) -> Vec<String> {
-        self.lock().secrets.clone()
+        self.so_far.lock().secrets.clone()
     }
 
     pub fn uses<'a>(&self, secrets: impl Iterator<Item = &'a str>) {
-        let known = &mut self.lock().secrets;
+        let known = &mut self.so_far.lock().secrets;
         for name in secrets {
             if !known.iter().any(|one| one == name) {
                 known.push(name.to_owned());
@@ -108,7 +105,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        let ended = self.lock().clone();
+        let ended = self.so_far.lock().clone();
         self.observer.ended(self.number, Ended { duration: self.began.elapsed(), ..ended });
     }
 }
@@ -122,7 +119,7 @@ pub struct Counted<B> {
 impl<B> Counted<B> {
     /// The same reply.
     pub fn reply(reply: Response<B>, record: Arc<Record>) -> Response<Self> {
-        record.lock().status = Some(reply.status().as_u16());
+        record.so_far.lock().status = Some(reply.status().as_u16());
         reply.map(|inner| Self { inner, record })
     }
 }
@@ -134,7 +131,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Counted<B> {
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(Pin::new(&mut self.inner).poll_frame(context));
         if let Some(Ok(frame)) = &frame {
-            self.record.lock().received += frame.data_ref().map_or(0, Bytes::len) as u64;
+            self.record.so_far.lock().received += frame.data_ref().map_or(0, Bytes::len) as u64;
         }
         Poll::Ready(frame)
     }

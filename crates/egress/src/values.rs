@@ -2,8 +2,9 @@
 
 use super::forms::Pairs;
 use super::{Call, Observer, Place, Purpose, Secret, Value, function};
+use nacre_containment::lock::Lock;
 use std::io;
-use std::sync::{Arc, Mutex as Lock, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -103,7 +104,7 @@ impl Values {
 
     /// What is known without a call of a function.
     pub fn known(&self) -> Arc<Filled> {
-        Arc::clone(&self.filled.lock().unwrap_or_else(PoisonError::into_inner).1)
+        Arc::clone(&self.filled.lock().1)
     }
 
     /// Finds out the values that hold now.
@@ -127,7 +128,7 @@ impl Values {
             older.extend(before.iter().map(of));
             values.extend(all);
         }
-        let mut filled = self.filled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut filled = self.filled.lock();
         if filled.0 != values {
             *filled = (values, Arc::new(Filled::new(secrets, &older)));
         }

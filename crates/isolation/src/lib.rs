@@ -37,6 +37,7 @@ pub mod project;
 pub mod remount;
 pub mod temporary;
 pub mod tools;
+pub mod trust;
 pub mod view;
 
 pub use paths::real;

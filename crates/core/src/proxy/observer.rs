@@ -5,8 +5,8 @@ use super::{Policy, dial};
 use crate::feed::{Feed, What};
 use crate::hook::Hook;
 use crate::log::Log;
-use crate::request_log::RequestLog;
 use crate::wanted::{Denial, Wanted};
+use nacre_egress::request_log::RequestLog;
 use nacre_egress::{Call, Ended, Observer, Origin, Reason, Wish};
 use std::io;
 use std::pin::Pin;
@@ -101,7 +101,7 @@ impl Observer for SessionObserver {
             feed.push(session, What::Request(Box::new(request.clone())));
         }
         if let Some(file) = file {
-            file.add(request, Arc::clone(session), log.clone());
+            file.add(request, Arc::clone(session), log.id());
         }
     }
 }

@@ -10,19 +10,19 @@ use crate::jobs::JobLaunch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::proxy::Requests;
-use crate::request_log::RequestLog;
 use crate::session::{Opened, SessionIsolation};
-use crate::trust;
 use crate::user::User;
 use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
-use nacre_egress::Plan;
+use nacre_egress::request_log::RequestLog;
+use nacre_egress::{Plan, system_bundle};
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::newcomers;
 use nacre_isolation::offer::Offer;
 use nacre_isolation::project;
 use nacre_isolation::real;
+use nacre_isolation::trust;
 use nacre_protocol::confinement::{Confinement, Guarding, Namespaces, Network, ProjectFiles};
 use std::ffi::OsString;
 use std::fs::File;
@@ -127,7 +127,8 @@ impl Deciding {
                 return Err(unsupported("isolation.network.secrets", reason));
             };
             let own = proxied.policy.authority().into_iter().chain(plan.authorities.iter().map(String::as_str));
-            variables.extend(trust::give(&own.collect::<Vec<_>>().join("\n"), &mut confinement, &self.caches.env));
+            let own = own.collect::<Vec<_>>().join("\n");
+            variables.extend(trust::give(&own, system_bundle(), &mut confinement, &self.caches.env));
             variables.extend(plan.secrets.iter().map(|one| (one.name.clone(), one.placeholder.clone().into())));
         }
         variables.extend(self.caches.give(&isolation.rules, &mut confinement));
@@ -205,7 +206,10 @@ impl Deciding {
 
 /// The file with the requests of a session.
 fn request_log(isolation: &Isolation) -> Result<Option<Arc<RequestLog>>, Error> {
-    isolation.hosts.log.as_deref().map(RequestLog::open).transpose()
+    let failed =
+        |path: &Path, error| Error::cannot(&format!("open isolation.network.log ({})", path.display()), &error);
+    let open = |path: &Path| RequestLog::open(path).map_err(|error| failed(path, error));
+    isolation.hosts.log.as_deref().map(open).transpose()
 }
 
 fn unsupported(rule: &'static str, reason: &str) -> Error {

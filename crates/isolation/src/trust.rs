@@ -6,7 +6,7 @@
 
 mod java;
 
-use nacre_isolation::certificates::{AUTHORITY, BUNDLE, JAVA, PLACE, STORES};
+use crate::certificates::{AUTHORITY, BUNDLE, JAVA, PLACE, STORES};
 use nacre_protocol::confinement::{Certificates, Confinement};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,12 +46,17 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 /// Gives a confinement the files, with these certificates as PEM besides those of the machine. Returns the variables that
-/// name them. `env`: the variables that programs would have otherwise.
-pub fn give(more: &str, confinement: &mut Confinement, env: &[(OsString, OsString)]) -> Vec<(String, OsString)> {
+/// name them. `bundle`: the file with those of the machine; `env`: the variables that programs would have otherwise.
+pub fn give(
+    more: &str,
+    bundle: Option<PathBuf>,
+    confinement: &mut Confinement,
+    env: &[(OsString, OsString)],
+) -> Vec<(String, OsString)> {
     let is_mounted = confinement.namespaces.is_some();
     let place = if is_mounted { PathBuf::from(PLACE) } else { on_disk(&confinement.temporary) };
     let own = certificates(more);
-    let system = system();
+    let system = system(bundle);
     let with_own = |text: &str| format!("{text}{own}");
     let mut files = BTreeMap::from([(BUNDLE.to_string(), with_own(system)), (AUTHORITY.to_string(), own.clone())]);
     let mut variables = Vec::new();
@@ -97,9 +102,9 @@ fn on_disk(temporary: &Path) -> PathBuf {
 }
 
 /// The certificates of the machine. Read once: the programs of sessions see the same.
-fn system() -> &'static str {
+fn system(bundle: Option<PathBuf>) -> &'static str {
     static SYSTEM: OnceLock<String> = OnceLock::new();
-    SYSTEM.get_or_init(|| nacre_egress::system_bundle().and_then(|path| read(&path)).unwrap_or_default())
+    SYSTEM.get_or_init(|| bundle.and_then(|path| read(&path)).unwrap_or_default())
 }
 
 /// The certificates in a file. A program may have put anything there: a pipe, or an endless file.

@@ -3,11 +3,9 @@
 //! A thread writes it, so that a slow disk delays no request. Several programs may write to one file: each line is one write to the
 //! end of the file, and a lock on the full file makes one of them rename it.
 
-use crate::error::Error;
-use crate::log::Log;
+use crate::Ended;
 use nacre_containment::job::clock;
 use nacre_containment::lock::Lock;
-use nacre_egress::Ended;
 use nix::fcntl::{Flock, FlockArg};
 use serde_json::json;
 use std::fs::{self, File};
@@ -37,8 +35,8 @@ struct LogEntry {
     request: Ended,
     at: SystemTime,
     session: Arc<str>,
-    /// Receives what fails.
-    log: Log,
+    /// The id of the logger that receives what fails.
+    log: u64,
 }
 
 /// See the module. Sandboxes with the same file share one of these.
@@ -55,11 +53,10 @@ impl RequestLog {
     /// The log with this path. Creates the file, so that the views of sessions can hide it.
     ///
     /// # Errors
-    /// `SPAWN_FAILED`: the file cannot be opened, or is a link.
-    pub fn open(path: &Path) -> Result<Arc<Self>, Error> {
+    /// The file cannot be opened, or is a link.
+    pub fn open(path: &Path) -> io::Result<Arc<Self>> {
         static OPEN: Lock<Vec<Weak<RequestLog>>> = Lock::new(Vec::new());
-        open(path)
-            .map_err(|error| Error::cannot(&format!("open isolation.network.log ({})", path.display()), &error))?;
+        open(path)?;
         let mut list = OPEN.lock();
         list.retain(|log| log.strong_count() > 0);
         if let Some(known) = list.iter().filter_map(Weak::upgrade).find(|log| log.path == path) {
@@ -70,8 +67,8 @@ impl RequestLog {
         Ok(new)
     }
 
-    /// Adds a request that has just ended. Does not block.
-    pub fn add(&self, request: Ended, session: Arc<str>, log: Log) {
+    /// Adds a request that has just ended. Does not block. `log`: the id of the logger that receives what fails.
+    pub fn add(&self, request: Ended, session: Arc<str>, log: u64) {
         let entry = LogEntry { request, at: SystemTime::now(), session, log };
         let sender = self.sender.get_or_init(|| self.start().ok()).as_ref();
         if sender.is_none_or(|sender| sender.try_send(entry).is_err()) {
@@ -123,7 +120,7 @@ impl LogWriter {
             Err(error) => {
                 self.missing.fetch_add(1, Ordering::Relaxed);
                 if !std::mem::replace(&mut self.has_failed, true) {
-                    let (log, path) = (entry.log.id(), self.path.display());
+                    let (log, path) = (entry.log, self.path.display());
                     tracing::error!(log, session = %entry.session, %error, "isolation.network.log cannot be written: make {path} writable, and look for free space");
                 }
             }
@@ -204,7 +201,7 @@ fn milliseconds(duration: std::time::Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nacre_egress::{Origin, Reason};
+    use crate::{Origin, Reason};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::time::Duration;
 
@@ -224,7 +221,7 @@ mod tests {
     }
 
     fn entry(path: &str) -> LogEntry {
-        LogEntry { request: request(path), at: UNIX_EPOCH, session: "default".into(), log: Log::default() }
+        LogEntry { request: request(path), at: UNIX_EPOCH, session: "default".into(), log: 0 }
     }
 
     fn writer(path: &Path, most_bytes: u64) -> LogWriter {
@@ -294,7 +291,7 @@ mod tests {
         assert!(Arc::ptr_eq(&log, &RequestLog::open(&log.path).unwrap()));
         let (sender, receiver) = sync_channel(1);
         log.sender.set(Some(sender)).unwrap();
-        (0..3).for_each(|number| log.add(request(&format!("/{number}")), "s".into(), Log::default()));
+        (0..3).for_each(|number| log.add(request(&format!("/{number}")), "s".into(), 0));
         let mut writer = LogWriter { missing: Arc::clone(&log.missing), ..writer(&log.path, 1000) };
         writer.add(&receiver.recv().unwrap());
         assert_eq!(paths(&log.path), ["2", "/0"]);
