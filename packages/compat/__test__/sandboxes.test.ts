@@ -241,7 +241,12 @@ describe('sandboxes', () => {
     withSandbox(async (sandbox, { create, server, connection }) => {
       for (const [network, rule] of [
         [{ denyOut: ['8.8.8.8'] }, 'denyOut other than 0.0.0.0/0'],
-        [{ rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } }, 'rules without allowOut'],
+        [{ denyOut: ['::/0'] }, 'denyOut other than 0.0.0.0/0'],
+        [
+          { allowOut: ['0.0.0.0/0'], rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } },
+          'rules without hosts in allowOut',
+        ],
+        [{ rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } }, 'rules without hosts in allowOut'],
         [{ allowPublicTraffic: false }, 'allowPublicTraffic: false'],
         [{ denyOut: ['0.0.0.0/0'], allowPublicTraffic: false }, 'allowPublicTraffic: false'],
         [{ maskRequestHost: 'a' }, 'maskRequestHost'],
@@ -308,12 +313,22 @@ describe('isolation', () => {
       for (const options of [
         { allowInternetAccess: false },
         { network: { denyOut: ['0.0.0.0/0'] } },
-        { network: { denyOut: ['8.8.8.8', '0.0.0.0/0'], allowOut: [], allowPublicTraffic: true } },
+        { network: { denyOut: ['8.8.8.8', '0.0.0.0/0', '::/0'], allowOut: [], allowPublicTraffic: true } },
+        { allowInternetAccess: false, network: { allowOut: ['example.com'] } },
       ]) {
         const sandbox = await create(options)
         expect(await rejectionOf(sandbox.commands.run(connect))).toMatchObject({ name: 'CommandExitError' })
       }
-      await (await create({ network: { allowPublicTraffic: true } })).commands.run(connect)
+      for (const options of [
+        { network: { allowPublicTraffic: true } },
+        { network: { allowOut: ['0.0.0.0/0'] } },
+        { network: { allowOut: ['::/0'] } },
+        { network: { denyOut: ['0.0.0.0/0', '::/0'], allowOut: ['example.com', '0.0.0.0/0', '::/0'] } },
+        // What is allowed has precedence.
+        { network: { denyOut: ['127.0.0.1'], allowOut: ['0.0.0.0/0'] } },
+        { allowInternetAccess: false, network: { allowOut: ['0.0.0.0/0'] } },
+      ])
+        await (await create(options)).commands.run(connect)
     }))
 
   it('is for the hosts that the client allows', () =>
@@ -324,12 +339,17 @@ describe('isolation', () => {
       const deny = { denyOut: ['0.0.0.0/0'] }
       const allowed = await create({ network: { ...deny, allowOut: [outer, '*.example.com'] } })
       expect((await allowed.commands.run(fetch)).stdout).toBe('reached')
+      const reached = await create({ allowInternetAccess: false, network: { allowOut: [outer] } })
+      expect((await reached.commands.run(fetch)).stdout).toBe('reached')
       for (const network of [{ allowOut: ['example.com'] }, { ...deny, allowOut: ['example.com'] }]) {
         const { commands } = await create({ network })
         const { stdout } = await commands.run(`${fetch} || true`)
         expect(stdout).not.toContain('reached')
       }
       for (const [network, message] of [
+        [{ denyOut: ['0.0.0.0/0'], allowOut: ['::/0'] }, '501: nacre does not support ranges of addresses'],
+        [{ allowOut: 'example.com' }, '400: network.allowOut must be a list'],
+        [{ denyOut: '0.0.0.0/0' }, '400: network.denyOut must be a list'],
         [{ allowOut: ['10.0.0.0/8'] }, '501: nacre does not support ranges of addresses in network.allowOut'],
         [{ allowOut: ['a.test:80'] }, '400: network.allowOut must have names of hosts'],
         [

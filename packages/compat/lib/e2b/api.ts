@@ -30,7 +30,9 @@ const MOST_PER_PAGE = 100
 const REFUSED = ['iam', 'volumeMounts'] as const
 /** Of which the service has programs that those of this machine can stand for. */
 const TEMPLATES = ['base', 'code-interpreter-v1']
+/** All addresses, of IPv4 and of IPv6. */
 const EVERYWHERE = '0.0.0.0/0'
+const EVERYWHERE_6 = '::/0'
 
 export class Api {
   readonly #registry: Registry<E2bRecord>
@@ -137,7 +139,7 @@ export class Api {
       metadata: textsOf(given, 'metadata'),
       env: textsOf(given, 'envVars'),
       pausesOnTimeout: given.autoPause === true,
-      network: given.allow_internet_access === false ? 'none' : networkOf(given.network),
+      network: networkOf(given.network, given.allow_internet_access === false),
     })
     const hosted = await this.#registry.create(record)
     this.#setTimeout(hosted, timeout)
@@ -232,23 +234,33 @@ function refuseMemory({ autoPauseMemory, autoResume }: Message): void {
 }
 
 /**
- * What a sandbox may reach. A list of what is allowed means that nothing else is, also without a rule that denies it. Throws
- * HttpError for rules that nacre does not enforce.
+ * What a sandbox may reach. What is allowed has precedence over what is denied. A list of what is allowed means that nothing else
+ * is, also without a rule that denies it. `isDenied`: as if the rules denied everything. Throws HttpError for rules that nacre does
+ * not enforce.
  */
-function networkOf(rules: unknown): RecordNetwork {
-  if (isEmpty(rules)) return 'host'
-  const { allowOut, denyOut, rules: transforms, allowPublicTraffic, ...rest } = rules as Message
-  const isAll = Array.isArray(denyOut) && denyOut.includes(EVERYWHERE)
+function networkOf(rules: unknown, isDenied: boolean): RecordNetwork {
+  const given = isEmpty(rules) ? {} : (rules as Message)
+  const { allowOut, denyOut, rules: transforms, allowPublicTraffic, ...rest } = given
+  const [allowed, denied] = [rangesOf(allowOut, 'allowOut'), rangesOf(denyOut, 'denyOut')]
+  const isNothing = isDenied || denied.includes(EVERYWHERE)
+  // A list with one of both leaves the other one open, unless that is denied.
+  const isEverything = allowed.includes(EVERYWHERE) || (allowed.includes(EVERYWHERE_6) && !isNothing)
+  const hasList = allowed.length > 0 && !isEverything
   const refused =
     Object.keys(rest).find((name) => !isEmpty(rest[name])) ??
     (allowPublicTraffic === false ? 'allowPublicTraffic: false' : undefined) ??
-    (isEmpty(denyOut) || isAll ? undefined : `denyOut other than ${EVERYWHERE}`) ??
-    (isEmpty(transforms) || !isEmpty(allowOut) ? undefined : 'rules without allowOut')
+    (denied.length === 0 || isNothing || isEverything ? undefined : `denyOut other than ${EVERYWHERE}`) ??
+    (isEmpty(transforms) || hasList ? undefined : 'rules without hosts in allowOut')
   if (refused !== undefined)
     throw new HttpError(501, `nacre does not support network of a sandbox with ${refused}`)
-  if (isEmpty(allowOut)) return isAll ? 'none' : 'host'
-  if (!Array.isArray(allowOut)) throw new HttpError(400, 'network.allowOut must be a list')
-  return { allow: listHosts(allowOut, 'network.allowOut'), headers: headersOf(transforms) }
+  if (!hasList) return isNothing && !isEverything ? 'none' : 'host'
+  return { allow: listHosts(allowed, 'network.allowOut'), headers: headersOf(transforms) }
+}
+
+function rangesOf(list: unknown, name: string): unknown[] {
+  if (isEmpty(list)) return []
+  if (!Array.isArray(list)) throw new HttpError(400, `network.${name} must be a list`)
+  return list.map((entry) => (typeof entry === 'string' ? entry.trim() : entry))
 }
 
 /** The headers that rules add to requests, by the name of the host. Throws HttpError. */
