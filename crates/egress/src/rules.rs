@@ -1,5 +1,6 @@
 //! Rules for the requests to a host: `GET,HEAD /repos/me/**`, `deny DELETE /**`, `ask POST /**`, `* /v1/*`.
 
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// A longer path is refused where a host has rules.
@@ -10,6 +11,32 @@ const LONGEST_RULE: usize = 256;
 const MOST_STEPS: usize = 1_000_000;
 /// Rules for one host.
 const MOST_RULES: usize = 100;
+
+/// In a reading of a path, a Latin letter with a mark. No UTF-8 has it.
+const MARKED: u8 = 0xff;
+/// The scripts and signs whose characters no server takes for others, but for their digits.
+const OTHER_SCRIPTS: [RangeInclusive<char>; 15] = [
+    // Greek and Cyrillic.
+    '\u{386}'..='\u{482}',
+    '\u{48a}'..='\u{52f}',
+    // Armenian, Hebrew, Arabic.
+    '\u{531}'..='\u{58f}',
+    '\u{5d0}'..='\u{5f4}',
+    '\u{620}'..='\u{64a}',
+    '\u{671}'..='\u{6d3}',
+    // From Devanagari to Georgian, and from Ethiopic to the syllables of Canada.
+    '\u{900}'..='\u{10ff}',
+    '\u{1200}'..='\u{167f}',
+    // Chinese, Japanese, Korean.
+    '\u{3001}'..='\u{3035}',
+    '\u{3041}'..='\u{3096}',
+    '\u{309d}'..='\u{312f}',
+    '\u{3400}'..='\u{9fff}',
+    '\u{ac00}'..='\u{d7a3}',
+    '\u{20000}'..='\u{3ffff}',
+    // Pictures.
+    '\u{1f300}'..='\u{1faff}',
+];
 
 /// What a rule says. The later of two is the stricter one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,8 +105,9 @@ impl FromStr for Rule {
             return Err(format!("{rule}, not {path:?}"));
         }
         if decoded(path).is_none() {
-            let odd = "'.', '..' and empty segments, ';', '\\', and escapes of these, of '%' and of control characters";
-            return Err(format!("matches no request: write {path:?} without {odd}"));
+            let odd = "'.', '..' and empty segments, ';', '\\', escapes of these, of '%' and of control characters";
+            let more = "and characters that servers take for others";
+            return Err(format!("matches no request: write {path:?} without {odd}, {more}"));
         }
         let methods = (*methods != "*").then_some(names);
         let (exact, loose) = (Pattern::new(path), Pattern::new(&path.to_ascii_lowercase()));
@@ -115,6 +143,8 @@ struct Pattern {
     row_of: [u8; 128],
     segments: Bits,
     anys: Bits,
+    /// The places where a letter is expected.
+    letters: Bits,
     length: usize,
 }
 
@@ -123,12 +153,15 @@ impl Pattern {
     fn new(text: &str) -> Self {
         let tokens = tokens(text);
         let (rows, none, length) = (vec![Bits::default()], Bits::default(), tokens.len());
-        let mut made = Self { rows, row_of: [0; 128], segments: none, anys: none, length };
+        let mut made = Self { rows, row_of: [0; 128], segments: none, anys: none, letters: none, length };
         for (at, token) in tokens.into_iter().enumerate() {
             let row = match token {
                 Token::Segment => &mut made.segments,
                 Token::Any => &mut made.anys,
                 Token::Byte(byte) => {
+                    if byte.is_ascii_alphabetic() {
+                        made.letters[at / 64] |= 1 << (at % 64);
+                    }
                     let row = &mut made.row_of[usize::from(byte & 127)];
                     if *row == 0 {
                         *row = made.rows.len() as u8;
@@ -148,10 +181,28 @@ impl Pattern {
 
     /// Whether the pattern is all of a text, and all of it with a slash behind it.
     fn matches(&self, text: &[u8]) -> [bool; 2] {
+        self.matches_by(text, |places, byte| self.step(places, byte))
+    }
+
+    /// The same, for servers that take a marked letter for one or two without marks.
+    fn can_match(&self, text: &[u8]) -> [bool; 2] {
+        self.matches_by(text, |places, byte| {
+            if byte != MARKED {
+                return self.step(places, byte);
+            }
+            let one = self.advance(places, &self.letters, &self.segments);
+            let mut two = *places;
+            self.advance(&mut two, &self.letters, &self.segments);
+            places.iter_mut().zip(two).for_each(|(word, more)| *word |= more);
+            one
+        })
+    }
+
+    fn matches_by(&self, text: &[u8], step: impl Fn(&mut Bits, u8) -> u64) -> [bool; 2] {
         let mut places = Bits::default();
         places[0] = 1;
         for byte in text {
-            if self.step(&mut places, *byte) == 0 {
+            if step(&mut places, *byte) == 0 {
                 return [false; 2];
             }
         }
@@ -164,10 +215,15 @@ impl Pattern {
     /// Takes all places further. Returns 0 if there are none any more.
     fn step(&self, places: &mut Bits, byte: u8) -> u64 {
         let row = &self.rows[self.row_of.get(usize::from(byte)).map_or(0, |row| usize::from(*row))];
+        self.advance(places, row, if byte == b'/' { &[0; _] } else { &self.segments })
+    }
+
+    /// The same, from the places in `row`, and within `segments`.
+    fn advance(&self, places: &mut Bits, row: &Bits, segments: &Bits) -> u64 {
         let (mut moved_over, mut passed_over, mut all) = (0, 0, 0);
         for word in 0..self.words() {
             let here = places[word];
-            let within = if byte == b'/' { 0 } else { here & self.segments[word] };
+            let within = here & segments[word];
             let moved = here & row[word] | within;
             let mut next = moved << 1 | moved_over | within | here & self.anys[word] | passed_over;
             // `**` can be passed without a byte. Another one never follows it.
@@ -206,8 +262,8 @@ impl Rules {
     /// Judges a request by its method and its path, without the query.
     ///
     /// Servers differ in what they take for the same: `%2f` and a slash (npm sends `@scope%2fname`), other escapes, upper and
-    /// lower case, a slash, dots or blanks at the end. The strictest reading counts. What servers read in yet other ways is
-    /// refused.
+    /// lower case, a slash, dots or blanks at the end, letters with marks and without. The strictest reading counts. What servers
+    /// read in yet other ways is refused.
     pub fn judge(&self, method: &str, path: &str) -> Verdict {
         let is_short = method.len() <= LONGEST_METHOD && path.len() <= LONGEST_PATH;
         let Some(decoded) = decoded(path).filter(|_| is_short) else { return Verdict::Deny };
@@ -220,11 +276,34 @@ impl Rules {
         let mut readings = vec![path, &slashes, &decoded, cut, &ends];
         readings.sort_unstable();
         readings.dedup();
+        let marked = ends.contains(is_marked).then(|| marked(&ends));
         let words: usize = self.0.iter().map(|rule| rule.exact.words() + rule.loose.words()).sum();
-        if words * readings.len() * path.len() > MOST_STEPS {
+        if words * (readings.len() + 4 * usize::from(marked.is_some())) * path.len() > MOST_STEPS {
             return Verdict::Deny;
         }
-        readings.into_iter().map(|reading| self.of(method, reading)).max().unwrap_or(Verdict::Deny)
+        let verdicts = readings.into_iter().map(|reading| self.of(method, reading));
+        let verdict = verdicts.max().unwrap_or(Verdict::Deny);
+        marked.map_or(verdict, |marked| verdict.max(self.of_marked(method, &marked)))
+    }
+
+    /// The strictest verdict about what a path with marked letters can be for a server.
+    fn of_marked(&self, method: &str, path: &[u8]) -> Verdict {
+        let stem = path.strip_suffix(b"/").unwrap_or(path);
+        let has_slash = usize::from(stem.len() < path.len());
+        let rules = || self.0.iter().filter(|rule| rule.takes(method, str::eq_ignore_ascii_case));
+        let mut strictest = Verdict::Allow;
+        for form in 0..2 {
+            let can_match = |rule: &&Rule| rule.loose.can_match(stem)[form];
+            // Whatever the letters are.
+            let matches = |rule: &Rule| rule.takes(method, str::eq) && rule.loose.matches(stem)[form];
+            let sure = rules().position(matches);
+            let possible = rules().take(sure.map_or(usize::MAX, |at| at + 1)).filter(can_match);
+            strictest = possible.map(|rule| rule.verdict).fold(strictest, Verdict::max);
+            if sure.is_none() && form == has_slash {
+                return Verdict::Deny;
+            }
+        }
+        strictest
     }
 
     fn of(&self, method: &str, path: &str) -> Verdict {
@@ -268,9 +347,33 @@ fn decoded(path: &str) -> Option<String> {
         return None;
     }
     let text = String::from_utf8(super::credentials::decode(path)).ok()?;
-    let is_odd = text.contains(['%', '\\', ';']) || text.contains("//") || text.contains(|one: char| one.is_control());
+    let is_odd = text.contains(['%', '\\', ';']) || text.contains("//") || text.contains(is_odd);
     let has_dots = text.split('/').any(|segment| segment == "." || segment == "..");
     (!is_odd && !has_dots).then_some(text)
+}
+
+/// Whether some servers take a character for others: full-width letters, ligatures and digits of other scripts for those of ASCII,
+/// and marks and what has no width for nothing.
+fn is_odd(one: char) -> bool {
+    let is_plain = is_marked(one) || !one.is_numeric() && OTHER_SCRIPTS.iter().any(|script| script.contains(&one));
+    one.is_control() || !one.is_ascii() && !is_plain
+}
+
+fn is_marked(one: char) -> bool {
+    ('\u{c0}'..='\u{24f}').contains(&one) || ('\u{1e00}'..='\u{1eff}').contains(&one)
+}
+
+/// A path in lower case, with [`MARKED`] for each marked letter.
+fn marked(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(path.len());
+    for one in path.chars() {
+        if is_marked(one) {
+            bytes.push(MARKED)
+        } else {
+            bytes.extend(one.to_ascii_lowercase().encode_utf8(&mut [0; 4]).bytes())
+        }
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -328,6 +431,12 @@ mod tests {
             "/a/%zz",
             "/a/%u002e",
             "/a/%c0%af",
+            "/a/%EF%BC%8E%EF%BC%8E/b",
+            "/a/.%E2%80%8B./b",
+            "/a/%E2%80%A5/b",
+            "/a/%CD%BE",
+            "/a/%D9%A3",
+            "/a/e%CC%81",
             "*",
             "",
         ] {
@@ -336,6 +445,11 @@ mod tests {
         assert_eq!(all.judge("GET", &format!("/a/{}", "x".repeat(9000))), Verdict::Deny);
         assert_eq!(all.judge(&"X".repeat(65), "/a/b"), Verdict::Deny);
         assert_eq!(all.judge("GET", "/a/b%2fc%20d%C3%A9"), Verdict::Allow);
+        for text in ["日本語", "ひらがな", "한국어", "русский", "ελληνικά", "हिन्दी", "עברית", "العربية", "😀"]
+        {
+            let escaped: String = text.bytes().map(|byte| format!("%{byte:02x}")).collect();
+            assert_eq!(all.judge("GET", &format!("/a/{escaped}")), Verdict::Allow, "{text}");
+        }
         // One reading is not in the rules.
         assert_eq!(all.judge("GET", "/@scope%2fname"), Verdict::Deny);
         assert_eq!(rules(&["* /@scope%2fname", "* /@scope/name"]).judge("GET", "/@scope%2fname"), Verdict::Allow);
@@ -362,9 +476,17 @@ mod tests {
             ("GET", "/A", Verdict::Deny),
             ("GET", "/repos/me/x", Verdict::Allow),
             ("DELETE", "/repos/me/y", Verdict::Allow),
+            ("GET", "/%C3%A1dm%C4%B1n", Verdict::Ask),
+            ("GET", "/%C3%81/b", Verdict::Deny),
+            ("DELETE", "/repos/m%C3%A9/X", Verdict::Deny),
+            ("DELETE", "/repos/m%C3%A9/y", Verdict::Allow),
+            ("GET", "/%C3%A9t%C3%A9", Verdict::Allow),
         ] {
             assert_eq!(rules.judge(method, path), verdict, "{method} {path}");
         }
+        let users = self::rules(&["deny * /users/strasse", "GET /users/*"]);
+        assert_eq!(users.judge("GET", "/users/%C3%A9mile"), Verdict::Allow);
+        assert_eq!(users.judge("GET", "/users/Stra%C3%9Fe"), Verdict::Deny);
     }
 
     #[test]
@@ -437,6 +559,10 @@ mod tests {
         assert!(found.iter().all(|count| *count > 1000), "{found:?}");
     }
 
+    /// Zero-width spaces and joiners, marks, variation selectors, fillers, tags.
+    const WIDTHLESS: [char; 9] =
+        ['\u{200b}', '\u{200d}', '\u{2060}', '\u{feff}', '\u{ad}', '\u{301}', '\u{fe0f}', '\u{3164}', '\u{e0041}'];
+
     #[test]
     fn no_random_spelling_is_judged_more_leniently_than_what_it_spells() {
         let mut random = crate::testing::Random::new();
@@ -451,9 +577,14 @@ mod tests {
                 .collect();
             let rules = Rules::read(&list).unwrap();
             let path = format!("/{}", random.text("abA/.", 6));
-            let spell = |byte: u8| match random.below(4) {
+            let escaped = |text: String| text.bytes().map(|byte| format!("%{byte:02x}")).collect::<String>();
+            let spell = |byte: u8| match random.below(8) {
                 0 => format!("%{byte:02x}"),
                 1 => format!("%{byte:02X}"),
+                // A full-width character, one with nothing before it, and one with a mark.
+                2 => escaped(char::from_u32(0xfee0 + u32::from(byte)).unwrap().to_string()),
+                3 => escaped(format!("{}{}", WIDTHLESS[random.below(WIDTHLESS.len())], char::from(byte))),
+                4 if byte != b'/' && byte != b'.' => escaped(if byte == b'b' { "ƀ" } else { "á" }.to_owned()),
                 _ => char::from(byte).to_string(),
             };
             let spelled = format!("/{}", path.bytes().skip(1).map(spell).collect::<String>());
