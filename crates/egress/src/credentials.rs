@@ -56,8 +56,8 @@ pub fn mask(headers: &mut HeaderMap, masks: &Pairs) {
     let told: Vec<HeaderName> = headers.keys().filter(|name| masks.are_in_name(name.as_str())).cloned().collect();
     told.iter().for_each(|name| drop(headers.remove(name)));
     for value in headers.values_mut() {
-        if let Some(masked) = masks.replaced(value.as_bytes()).and_then(|text| HeaderValue::from_bytes(&text).ok()) {
-            *value = masked;
+        if let Some(masked) = masks.replaced(value.as_bytes()) {
+            *value = HeaderValue::from_bytes(&masked).unwrap_or(HeaderValue::from_static(""));
         }
     }
 }

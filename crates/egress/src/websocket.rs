@@ -214,6 +214,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn messages_are_masked_if_each_byte_arrives_alone() {
+        let frames =
+            [frame(1, &VALUE[..4]).await, frame(FINAL | 9, VALUE).await, frame(FINAL, &VALUE[4..]).await].concat();
+        let (mut host, mut reader) = tokio::io::duplex(1);
+        let mut out = Vec::new();
+        let sending = async {
+            host.write_all(&frames).await.unwrap();
+            drop(host);
+        };
+        let (end, ()) = tokio::join!(mask(&mut reader, &mut out, masks()), sending);
+        end.unwrap();
+        assert!(!out.windows(4).any(|part| part == &VALUE[..4] || part == &VALUE[7..]), "{out:?}");
+    }
+
+    #[tokio::test]
     async fn a_long_message_passes_in_pieces() {
         let mut text = vec![b'x'; 200_000];
         text[65_530..65_541].copy_from_slice(VALUE);

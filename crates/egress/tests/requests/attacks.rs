@@ -7,15 +7,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
+pub const SETTINGS: u8 = 4;
+pub const PUSH_PROMISE: u8 = 5;
+pub const GOAWAY: u8 = 7;
 const CONTINUATION: u8 = 9;
 
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub const END_STREAM: u8 = 1;
+pub const END_HEADERS: u8 = 4;
 
 const REFUSED_STREAM: u32 = 7;
 
@@ -26,15 +27,30 @@ struct Frame {
     payload: Vec<u8>,
 }
 
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// A list of headers without compression (RFC 7541, section 6.2.2).
-fn list(headers: &[(&str, &str)]) -> Vec<u8> {
+pub fn list(headers: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[text.len() as u8], text.as_bytes()].concat();
     headers.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect()
+}
+
+/// Whether a client has sent the head of a request, by HTTP/1.1 or HTTP/2.
+pub fn has_head(bytes: &[u8]) -> bool {
+    let Some(mut frames) = bytes.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") else {
+        return !bytes.starts_with(b"PRI") && bytes.windows(4).any(|part| part == b"\r\n\r\n");
+    };
+    while let [a, b, c, kind, ..] = *frames {
+        let length = 9 + u32::from_be_bytes([0, a, b, c]) as usize;
+        if kind == HEADERS {
+            return true;
+        }
+        frames = frames.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 fn head(method: &str, path: &str) -> Vec<u8> {

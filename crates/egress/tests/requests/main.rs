@@ -1,6 +1,7 @@
 //! Requests of a client through an egress to an origin on this machine.
 
 mod attacks;
+mod replies;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
@@ -21,7 +22,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_rustls::client::TlsStream;
@@ -99,6 +100,17 @@ async fn repeat(
     Ok(reply)
 }
 
+/// Sends a reply to the first request, and waits for the end of the client.
+async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reply: &[u8]) {
+    let mut got = Vec::new();
+    while !attacks::has_head(&got) {
+        let Ok(1..) = stream.read_buf(&mut got).await else { return };
+    }
+    let _ = stream.write_all(reply).await;
+    let _ = stream.shutdown().await;
+    while stream.read(&mut [0; 1024]).await.is_ok_and(|length| length > 0) {}
+}
+
 fn origin_at(port: u16) -> Origin {
     Origin { host: HOST.into(), port }
 }
@@ -118,8 +130,25 @@ impl World {
         Self::with_rules(alpn, places, trusts, &[], VALUE).await
     }
 
+    /// With an origin that sends these bytes when it has got something, and ends.
+    async fn with_reply(alpn: &[u8], value: &str, reply: Vec<u8>) -> Self {
+        Self::of(&[alpn], vec![Place::Authorization], true, &[], value, Some(reply)).await
+    }
+
     /// Without places, there is no secret.
     async fn with_rules(alpn: &[&[u8]], places: Vec<Place>, trusts: bool, rules: &[&str], value: &str) -> Self {
+        Self::of(alpn, places, trusts, rules, value, None).await
+    }
+
+    async fn of(
+        alpn: &[&[u8]],
+        places: Vec<Place>,
+        trusts: bool,
+        rules: &[&str],
+        value: &str,
+        reply: Option<Vec<u8>>,
+    ) -> Self {
+        let reply = reply.map(Arc::new);
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -131,7 +160,7 @@ impl World {
         let all = Arc::clone(&seen);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, all) = (acceptor.clone(), Arc::clone(&all));
+                let (acceptor, all, reply) = (acceptor.clone(), Arc::clone(&all), reply.clone());
                 tokio::spawn(async move {
                     let service = service_fn(move |request| repeat(request, Arc::clone(&all)));
                     let mut first = [0];
@@ -140,7 +169,10 @@ impl World {
                         let _ = hyper::server::conn::http1::Builder::new().serve_connection(io, service).await;
                         return;
                     }
-                    let Ok(stream) = acceptor.accept(stream).await else { return };
+                    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                    if let Some(reply) = reply {
+                        return answer(&mut stream, &reply).await;
+                    }
                     let is_two = stream.get_ref().1.alpn_protocol() == Some(b"h2");
                     let io = TokioIo::new(stream);
                     if is_two {
