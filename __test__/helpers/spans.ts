@@ -54,5 +54,5 @@ export async function withSpans(
   await tracerProvider.shutdown()
 }
 
-export const parentOf = ({ traceId, spanId }: { traceId: string; spanId: string }) => `00-${traceId}-${spanId}-01`
-
+export const parentOf = ({ traceId, spanId }: { traceId: string; spanId: string }) =>
+  `00-${traceId}-${spanId}-01`

@@ -122,7 +122,8 @@ describe('the tracing channel nacre:request', () => {
     withSandbox(
       async ({ sandbox }) => {
         const events: [string, Record<string, unknown>][] = []
-        const note = (name: string) => (context: unknown) => void events.push([name, { ...(context as object) }])
+        const note = (name: string) => (context: unknown) =>
+          void events.push([name, { ...(context as object) }])
         const names = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const
         const channel = diagnostics.tracingChannel('nacre:request')
         const subscribers = names.map((name) => [channel[name], note(name)] as const)

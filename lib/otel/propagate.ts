@@ -24,7 +24,11 @@ export function addTraceContext(env: Record<string, string | undefined>, span: S
  * The parent context of a request: the span that it names, if that is in the trace of its command, or the command's. Commands
  * cannot add to other traces.
  */
-export function parentOfRequest(traceparent: string | undefined, call: Span | undefined, active: Context): Context {
+export function parentOfRequest(
+  traceparent: string | undefined,
+  call: Span | undefined,
+  active: Context,
+): Context {
   if (call === undefined) return trace.deleteSpan(active)
   const named = parse(traceparent)
   const isOwn = isSpanContextValid(named) && named.traceId === call.spanContext().traceId

@@ -246,7 +246,10 @@ describe('sandboxes', () => {
           { allowOut: ['0.0.0.0/0'], rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } },
           'rules without hosts in allowOut',
         ],
-        [{ rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } }, 'rules without hosts in allowOut'],
+        [
+          { rules: { 'a.test': [{ transform: { headers: { a: 'b' } } }] } },
+          'rules without hosts in allowOut',
+        ],
         [{ allowPublicTraffic: false }, 'allowPublicTraffic: false'],
         [{ denyOut: ['0.0.0.0/0'], allowPublicTraffic: false }, 'allowPublicTraffic: false'],
         [{ maskRequestHost: 'a' }, 'maskRequestHost'],

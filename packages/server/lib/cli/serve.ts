@@ -181,16 +181,23 @@ async function run({
     throw new OptionError('INVALID_OPTION', '--token-file and --token-env exclude each other')
   const isolation = given === 'none' ? undefined : given
   const sandboxd = sandboxdOptions(options)
-  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, { planServe }, recordings] =
-    await Promise.all([
-      import('nacre'),
-      import('../index.js'),
-      import('../stdio.js'),
-      import('../guard.js'),
-      import('../options.js'),
-      import('../plan.js'),
-      import('./recording.js'),
-    ])
+  const [
+    { Sandbox },
+    { serve },
+    { serveStdio },
+    { isLoopback },
+    { serveOptions },
+    { planServe },
+    recordings,
+  ] = await Promise.all([
+    import('nacre'),
+    import('../index.js'),
+    import('../stdio.js'),
+    import('../guard.js'),
+    import('../options.js'),
+    import('../plan.js'),
+    import('./recording.js'),
+  ])
   if (host !== undefined && !isLoopback(host) && (tokenFile ?? tokenEnv) === undefined)
     throw new OptionError(
       'INVALID_OPTION',
