@@ -1,10 +1,12 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::process;
-use crate::types::{NativeBlocker, NativeDenial, NativeEvent, NativeQuestion, NativeRequest, NativeResult};
+use crate::types::{
+    NativeBlocker, NativeDenial, NativeEvent, NativeQuestion, NativeRefusal, NativeRequest, NativeResult,
+};
 use crate::value::Value;
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::{Blocker, Outcome};
+use nacre_core::exec::{Blocker, Outcome, Refusal, Rule};
 use nacre_core::questions::Question;
 use nacre_core::wanted::{Denial, Request};
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, ToNapiValue, Uint32Array};
@@ -139,13 +141,27 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         lost_state: (!outcome.lost_state.is_empty()).then(|| outcome.lost_state.into_iter().map(Into::into).collect()),
         denials: (!outcome.denials.is_empty()).then(|| outcome.denials.into_iter().map(denial).collect()),
         withheld: (!outcome.withheld.is_empty()).then_some(outcome.withheld),
+        refusals: (!outcome.refusals.is_empty()).then(|| outcome.refusals.into_iter().map(refusal).collect()),
     }
 }
 
+/// Converts a refused file to JavaScript types.
+pub fn refusal(Refusal { path, rule, tree }: Refusal) -> NativeRefusal {
+    let rule = match rule {
+        Rule::Read => "read",
+        Rule::Write => "write",
+        Rule::Hide => "hide",
+        Rule::Protect => "protect",
+        Rule::Project => "project",
+    };
+    let [path, tree] = [path, tree].map(|path| path.to_string_lossy().into_owned());
+    NativeRefusal { path, rule: rule.into(), tree }
+}
+
 /// Converts a denial to JavaScript types.
-fn denial(Denial { wanted, reason }: Denial) -> NativeDenial {
-    let reason = reason.map(|reason| reason.as_str().into());
-    NativeDenial { target: wanted.target, request: wanted.request.map(request), reason }
+fn denial(Denial { wanted, cause }: Denial) -> NativeDenial {
+    let reason = cause.reason().map(|reason| reason.as_str().into());
+    NativeDenial { target: wanted.target, cause: cause.as_str().into(), request: wanted.request.map(request), reason }
 }
 
 /// Converts a request to JavaScript types.

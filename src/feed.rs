@@ -1,6 +1,6 @@
 //! The native class's methods for the feed of events.
 
-use crate::emitter::request;
+use crate::emitter::{self, request};
 use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
@@ -113,10 +113,14 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
         What::ServiceRestarted { id, restarts } => {
             NativeFeedEvent { restarts: Some(restarts), ..new("serviceRestarted", id) }
         }
+        What::Refused(refused) => {
+            NativeFeedEvent { refusal: Some(emitter::refusal(refused)), ..new("refused", String::new()) }
+        }
         What::Appeared { path } => NativeFeedEvent { target: Some(path), ..new("appeared", String::new()) },
         What::Withheld { key } => NativeFeedEvent { target: Some(key), ..new("withheld", String::new()) },
-        What::Denied { denial: Denial { wanted, reason } } => NativeFeedEvent {
-            denial_reason: reason.map(|reason| reason.as_str().into()),
+        What::Denied { denial: Denial { wanted, cause } } => NativeFeedEvent {
+            denial_cause: Some(cause.as_str().into()),
+            denial_reason: cause.reason().map(|reason| reason.as_str().into()),
             ..about(wanted, new("denied", String::new()))
         },
         What::Request(request) => NativeFeedEvent {

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { type IsolationRules, type NetworkRules, type Question, Sandbox, type SandboxEvent } from 'nacre'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { refusedConnection } from '../helpers/denials.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { outerAddress } from '../helpers/serving.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -79,7 +80,7 @@ describe('a host that no list has', () => {
     async ({ sandbox }) => {
       const command = sandbox.exec(`${get()}; ${get()}`)
       await sandbox.answer((await asked(sandbox)).id, 'deny')
-      expect(await command).toMatchObject({ stdout: '403 403 ', denials: [{ target, rule: 'network' }] })
+      expect(await command).toMatchObject({ stdout: '403 403 ', denials: [{ ...refusedConnection(target), rule: 'isolation.network.ask' }] })
       const again = sandbox.exec(get())
       await sandbox.answer((await asked(sandbox)).id, 'once')
       expect(await again).toMatchObject({ stdout: '200 ', denials: [] })
@@ -181,7 +182,8 @@ describe('a host that no list has', () => {
       for (const host of hosts) {
         const result = await sandbox.exec(get().replace(target, host).replace('curl', "curl --noproxy ''"))
         expect(result, host).toMatchObject({ stdout: '403 ' })
-        expect(result.denials, host).toEqual([{ target: host, rule: 'network' }])
+        const denied = { kind: 'network', target: host, rule: 'isolation.network.deny' }
+        expect(result.denials, host).toEqual([host === target ? denied : refusedConnection(host)])
       }
     },
     asking({ allow: [`${outer}:*`, '169.254.169.254:1'], deny: [`${outer}:*`] }),

@@ -96,7 +96,7 @@ describe('the config of the machine', () => {
       const before = config(directory)
       const command = `git config core.fsmonitor 'touch ${directory}/ran' && git config remote.x.url 'ext::sh -c x'`
       const { withheld, denials } = await sandbox.exec(command)
-      expect([withheld, denials.map(({ rule, target }) => `${rule} ${target}`)]).toEqual([
+      expect([withheld, denials.map(({ kind, target }) => `${kind} ${target}`)]).toEqual([
         ['core.fsmonitor', 'remote.x.url'],
         ['config core.fsmonitor', 'config remote.x.url'],
       ])
@@ -108,7 +108,7 @@ describe('the config of the machine', () => {
       })
       const denied: string[] = []
       for await (const event of sandbox.events({ since: 0 })) {
-        if (event.type === 'denied') denied.push(`${event.denial.rule} ${event.denial.target}`)
+        if (event.type === 'denied') denied.push(`${event.denial.kind} ${event.denial.target}`)
         if (denied.length === 3) break
       }
       expect(denied).toEqual(['config core.fsmonitor', 'config remote.x.url', 'config alias.x'])
@@ -211,7 +211,7 @@ describe('what nothing can protect', () => {
       )
       const appeared: string[] = []
       for await (const event of sandbox.events({ since: 0 })) {
-        if (event.type === 'denied' && event.denial.rule === 'protect') appeared.push(event.denial.target)
+        if (event.type === 'denied' && event.denial.kind === 'appeared') appeared.push(event.denial.target)
         if (appeared.length === 3) break
       }
       expect(appeared.sort()).toEqual(

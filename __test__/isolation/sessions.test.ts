@@ -17,6 +17,7 @@ import path from 'node:path'
 import { inspect } from 'node:util'
 import { type Isolation, Sandbox, type SandboxOptions } from 'nacre'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { refusedConnection } from '../helpers/denials.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
@@ -234,16 +235,16 @@ describe('isolation', () => {
           expect(allowed.denials).toEqual([])
           const denied = await sandbox.exec(request('http://example.invalid/'))
           expect(denied.stdout).toContain('403 Forbidden')
-          expect(denied.denials).toEqual([{ target: 'example.invalid:80', rule: 'network' }])
+          expect(denied.denials).toEqual([refusedConnection('example.invalid:80')])
           for await (const event of sandbox.events({ since: 0 })) {
             if (event.type !== 'denied') continue
-            expect(event.denial).toEqual({ target: 'example.invalid:80', rule: 'network' })
+            expect(event.denial).toEqual(refusedConnection('example.invalid:80'))
             break
           }
           const past = await sandbox.exec(`exec 3<>/dev/tcp/127.0.0.1/${port}`)
           expect(past.exitCode).toBe(1)
           const ignorant = await sandbox.exec('for i in 1 2; do (: <>/dev/tcp/192.0.2.1/80); done')
-          expect(ignorant.denials).toEqual([{ target: '192.0.2.1:80', rule: 'network' }])
+          expect(ignorant.denials).toEqual([refusedConnection('192.0.2.1:80')])
           expect((await sandbox.exec('true')).denials).toEqual([])
         })()
       } finally {

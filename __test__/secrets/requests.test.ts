@@ -16,8 +16,10 @@ const only = (rules: string[], network: Partial<NetworkRules> = {}) => ({
 
 const request = (method: string, file: string, more = '') =>
   `curl -sS --path-as-is -X ${method} ${more} https://${target}${file} -w '\\n%{http_code}'`
+const option = `isolation.network.requests['${target}']`
 const refusedBy = (method: string, path: string): Denial => ({
-  ...{ target, rule: 'network', request: { method, path }, reason: 'rule' },
+  ...{ kind: 'network', target, rule: option, fix: { option, add: `${method} ${path}` } },
+  ...{ request: { method, path }, reason: 'rule' },
 })
 
 describe('rules for requests', () => {

@@ -5,6 +5,7 @@ import { inspect } from 'node:util'
 import type { IsolationRules, NetworkRules, Secret } from 'nacre'
 import { afterAll, describe, expect, it } from 'vitest'
 import { itHolds, withClient } from '../contract/helper.js'
+import { refusedConnection } from '../helpers/denials.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { startOrigin } from '../helpers/origin.js'
 import { startProxiedOrigin, VALUE } from '../helpers/proxied-origin.js'
@@ -204,7 +205,7 @@ print(r.urlopen(r.Request("PAGE", headers={"Authorization": "Bearer " + os.envir
       async ({ sandbox }) => {
         const { denials, exitCode } = await sandbox.exec(`curl -sS ${bearer} ${url()}`)
         expect(exitCode).not.toBe(0)
-        expect(denials).toEqual([{ target: `localhost:${origin.port}`, rule: 'network' }])
+        expect(denials).toEqual([refusedConnection(`localhost:${origin.port}`)])
       },
       { options: { isolation: rules({}, { deny: [`localhost:${origin.port}`] }) } },
     ))

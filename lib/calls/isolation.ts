@@ -313,13 +313,34 @@ export const isolationCapabilities = reply<IsolationCapabilities>({
 export type DenialReason = 'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'
 
 /**
- * A connection or request that the network rules refused (`network`), a key of git's config that the machine's file did not get
- * (`config`), or what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ * What was refused:
+ *
+ * - 'network': a connection or a request
+ * - 'read', 'write': a file
+ * - 'config': a key of git's config that the machine's file did not get
+ * - 'appeared': what a preset would protect appeared while a session lived. It was not refused. In events only.
  */
+export type DenialKind = 'network' | 'read' | 'write' | 'config' | 'appeared'
+
+/** What to change in an option so that it allows what was refused. */
+export interface DenialFix {
+  /** A list of the options, like 'isolation.filesystem.write'. */
+  option: string
+  /** What the list has to have. */
+  add?: string | undefined
+  /** What the list must not have. */
+  remove?: string | undefined
+}
+
+/** What was refused, by which rule, and what would allow it. */
 export interface Denial {
-  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
+  kind: DenialKind
+  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or a path. */
   target: string
-  rule: 'network' | 'config' | 'protect'
+  /** The option that has refused it, like 'isolation.network.allow'. */
+  rule: string
+  /** Absent where no change of one list would allow it. */
+  fix?: DenialFix | undefined
   /** The request, if it was not the whole connection. */
   request?: RequestLine | undefined
   /** Absent where the lists of hosts, or an answer, have refused a connection. */
@@ -327,8 +348,12 @@ export interface Denial {
 }
 
 export const denial = reply<Denial>({
+  kind: wordOf<DenialKind>('network', 'read', 'write', 'config', 'appeared'),
   target: textField,
-  rule: wordOf('network', 'config', 'protect'),
+  rule: textField,
+  fix: optional(
+    reply<DenialFix>({ option: textField, add: optional(textField), remove: optional(textField) }),
+  ),
   request: optional(requestLine),
   reason: optional(wordOf<DenialReason>('rule', 'host', 'tls-name', 'not-http', 'untrusted')),
 })

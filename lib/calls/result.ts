@@ -67,8 +67,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    */
   lostState?: LostState[]
   /**
-   * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
-   * including those of background processes of the session. And what is `withheld`.
+   * What `isolation` refused, each once: at most 100 connections and requests while the command ran, including those of background
+   * processes of the session; at most 20 files that it names in its standard error, if it has failed; and what is `withheld`.
    */
   denials: Denial[]
   /**

@@ -1,7 +1,7 @@
 //! A foreground command and its result.
 
 use super::process::{NativeDetachedProcess, NativeKilledBy, NativePty};
-use super::sandbox::NativeDenial;
+use super::sandbox::{NativeDenial, NativeRefusal};
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -127,6 +127,8 @@ pub struct NativeResult {
     pub lost_state: Option<Vec<NativeLostState>>,
     /// Destinations that the session's proxy refused.
     pub denials: Option<Vec<NativeDenial>>,
+    /// Files that the rules have refused.
+    pub refusals: Option<Vec<NativeRefusal>>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Option<Vec<String>>,
 }

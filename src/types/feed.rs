@@ -1,7 +1,7 @@
 //! The feed of events.
 
 use super::process::{NativeKilledBy, NativePty, NativeWaiting};
-use super::sandbox::NativeRequest;
+use super::sandbox::{NativeRefusal, NativeRequest};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
@@ -28,7 +28,7 @@ pub struct NativeFeedEvent {
     pub session_id: String,
     /// What has happened.
     #[napi(
-        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'request' | 'appeared' | 'withheld' | 'asked' | 'answered'"
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'refused' | 'request' | 'appeared' | 'withheld' | 'asked' | 'answered'"
     )]
     pub kind: String,
     /// The command or the process.
@@ -68,6 +68,11 @@ pub struct NativeFeedEvent {
     pub target: Option<String>,
     /// The request that was refused or asked for, if it was not the connection.
     pub request: Option<NativeRequest>,
+    /// The file that was refused.
+    pub refusal: Option<NativeRefusal>,
+    /// What has refused it.
+    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request'")]
+    pub denial_cause: Option<String>,
     /// Why it was refused.
     #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
     pub denial_reason: Option<String>,

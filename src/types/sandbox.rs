@@ -191,11 +191,26 @@ pub struct NativeRequest {
 pub struct NativeDenial {
     /// Host and port.
     pub target: String,
+    /// What has refused it.
+    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request'")]
+    pub cause: String,
     /// The request, if it was not the connection.
     pub request: Option<NativeRequest>,
-    /// Absent: by the lists of hosts, or an answer.
+    /// Why what has read the connection refused it.
     #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
     pub reason: Option<String>,
+}
+
+/// A file that the rules have refused.
+#[napi(object, object_from_js = false)]
+pub struct NativeRefusal {
+    /// What a program wanted to use.
+    pub path: String,
+    /// The rule.
+    #[napi(ts_type = "'read' | 'write' | 'hide' | 'protect' | 'project'")]
+    pub rule: String,
+    /// The tree that the rule has to have, or not to have.
+    pub tree: String,
 }
 
 /// A connection or request that waits for an answer.

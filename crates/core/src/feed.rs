@@ -4,7 +4,7 @@
 //! added while something reads.
 
 use crate::error::{Code, Error};
-use crate::exec::KilledBy;
+use crate::exec::{KilledBy, Refusal};
 use crate::hook::Hook;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Process, ProcessChange, Waiting};
@@ -72,6 +72,8 @@ pub enum What {
     ServiceRestarted { id: String, restarts: u32 },
     /// A connection or request was refused.
     Denied { denial: Denial },
+    /// A rule has refused a file that a failed command names.
+    Refused(Refusal),
     /// A request to a host with a secret or rules has ended.
     Request(Box<Ended>),
     /// A repository or a file that nothing protects has appeared in the project.
@@ -140,6 +142,7 @@ impl What {
             Self::CommandEnded { end, .. } => end.cwd.len() + reason(&end.killed_by),
             Self::ProcessEnded { killed_by, .. } => reason(killed_by),
             Self::Withheld { key: text } | Self::Appeared { path: text } => text.len(),
+            Self::Refused(Refusal { path, tree, .. }) => path.as_os_str().len() + tree.as_os_str().len(),
             Self::Denied { denial: Denial { wanted, .. } }
             | Self::Asked { wanted, .. }
             | Self::Answered { wanted, .. } => wanted.size(),
@@ -308,7 +311,7 @@ mod tests {
     use super::*;
 
     fn denied(length: usize) -> What {
-        What::Denied { denial: Denial::new(Wanted::to("x".repeat(length)), None) }
+        What::Denied { denial: Denial::new(Wanted::to("x".repeat(length)), crate::wanted::Cause::Unlisted) }
     }
 
     #[tokio::test]

@@ -47,16 +47,52 @@ impl From<&Wish> for Wanted {
 pub struct Denial {
     /// What a program wanted.
     pub wanted: Wanted,
-    /// None: the lists of hosts, or an answer about a host.
-    pub reason: Option<Reason>,
+    /// What has refused it.
+    pub cause: Cause,
+}
+
+/// What has refused a connection or a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// No list has the host.
+    Unlisted,
+    /// The list of what is refused has it.
+    Denied,
+    /// Its name leads to an address that is not allowed for names.
+    Address,
+    /// An answer, or that there was none.
+    Answer,
+    /// What has read the connection.
+    Request(Reason),
+}
+
+impl Cause {
+    /// The same as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unlisted => "unlisted",
+            Self::Denied => "denied",
+            Self::Address => "address",
+            Self::Answer => "answer",
+            Self::Request(_) => "request",
+        }
+    }
+
+    /// Why a connection was refused that was read.
+    pub fn reason(self) -> Option<Reason> {
+        match self {
+            Self::Request(reason) => Some(reason),
+            _ => None,
+        }
+    }
 }
 
 impl Denial {
     /// Keeps the beginnings of a long method and path.
-    pub fn new(mut wanted: Wanted, reason: Option<Reason>) -> Self {
+    pub fn new(mut wanted: Wanted, cause: Cause) -> Self {
         if let Some(request) = &mut wanted.request {
             (request.method, request.path) = (shown(&request.method), shown(&request.path));
         }
-        Self { wanted, reason }
+        Self { wanted, cause }
     }
 }

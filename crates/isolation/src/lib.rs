@@ -18,6 +18,7 @@ mod child;
 pub mod confined;
 mod copies;
 pub mod decide;
+pub mod explain;
 pub mod filter;
 pub mod foreign;
 pub mod git_config;

@@ -13,6 +13,15 @@ pub struct RunAs {
     pub groups: Vec<u32>,
 }
 
+impl RunAs {
+    /// The user of this process.
+    pub fn own() -> Self {
+        let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let groups = rustix::process::getgroups().unwrap_or_default();
+        Self { uid, gid, groups: groups.into_iter().map(rustix::process::Gid::as_raw).chain([gid]).collect() }
+    }
+}
+
 /// Resource limits, which processes inherit (setrlimit(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {

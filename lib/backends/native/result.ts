@@ -9,7 +9,8 @@ import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
 import type { NativeBlocker, NativeResult } from '../../boundary/index.js'
-import type { Denial, Encoding, ExecResult, Output } from '../../calls/index.js'
+import type { Encoding, ExecResult, Output } from '../../calls/index.js'
+import { configDenial, fileDenial, networkDenial } from './denials.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import type { ExecPlan } from './plan/exec.js'
@@ -139,8 +140,9 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     sessionRestarted,
     ...(native.lostState && { lostState: native.lostState }),
     denials: [
-      ...(native.denials ?? []).map((denial): Denial => ({ ...denial, rule: 'network' })),
-      ...(native.withheld ?? []).map((target): Denial => ({ target, rule: 'config' })),
+      ...(native.denials ?? []).map(networkDenial),
+      ...(native.refusals ?? []).map(fileDenial),
+      ...(native.withheld ?? []).map(configDenial),
     ],
     ...(native.withheld && { withheld: native.withheld }),
     all: strip(stdout.length > 0 ? stdout : stderr),

@@ -63,7 +63,7 @@ export interface ToolOptions {
   keepSessions?: boolean
   /** Whether the tool `workspace` can also commit changes to the real directory. Default: false. */
   allowCommit?: boolean
-  /** A note for a command that failed and has printed "Read-only file system": how to allow more. Default: none. */
+  /** A note for a command that failed because the rules refused to write a file: how to allow more. Default: none. */
   writeHint?: string
   /**
    * A note for a command that waits because a question about a host is open: who can answer it. See `network.ask` of the

@@ -1,10 +1,10 @@
 /** Replies: a header line, output, and for a running command the next step. */
 
-import type { HandBack, KilledBy } from 'nacre'
+import type { Denial, HandBack, KilledBy } from 'nacre'
 import type { redaction } from 'nacre/internal'
 import { toPlainText } from './plain.js'
 import type { ToolData, ToolReply } from './public.js'
-import { KILLS, type Run, type RunEnd } from './run.js'
+import { KILLS, type Run, type RunEnd, wanted } from './run.js'
 import type { CountTokens, Excerpt, Shortened } from './shorten.js'
 import { formatCount, shorten } from './shorten.js'
 
@@ -14,9 +14,6 @@ const LEAST_BODY_TOKENS = 20
 const ERROR_TOKENS = 1000
 const LONGEST_FIELD = 200
 const LONGEST_REASON = 100
-
-/** What programs print when a write is refused in a namespace. Landlock's "Permission denied" has other causes, too. */
-const READ_ONLY = /Read-only file system|\bEROFS\b/
 
 /** How replies are written. */
 export interface Style {
@@ -99,7 +96,7 @@ export async function replyOf(
       ? `${formatCount(body.missing)} characters left out; all: output {"id":"${run.id}"}`
       : undefined
   const notes = [...handBackNotes(handBack), ...(end === undefined ? [] : endNotes(run, end))]
-  const isRefused = end !== undefined && end.exitCode !== 0 && READ_ONLY.test(excerpt.tail || excerpt.head)
+  const isRefused = end?.refused.some(({ kind }) => kind === 'write')
   if (isRefused && style.writeHint !== undefined) notes.push(style.writeHint)
   return reply(style, { header: [...header, omission, ...notes], body, next, data: dataOf(run) })
 }
@@ -154,7 +151,7 @@ function killerOf(killedBy: KilledBy | null): string {
   return `, by another caller${reason ? `: ${quoted(reason)}` : ''}`
 }
 
-/** The words of another caller. They must not look like a field of the header, or its end. */
+/** The words of somebody else. They must not look like a field of the header, or its end. */
 function quoted(words: string): string {
   const text = toPlainText(words).replace(/[\s|[\]"]+/g, ' ')
   return `"${text.length <= LONGEST_REASON ? text : `${text.slice(0, LONGEST_REASON)}...`}"`
@@ -164,9 +161,13 @@ function endNotes({ wasDetached }: Run, { wasRestarted, refused }: RunEnd): stri
   const notes: string[] = []
   if (wasDetached) notes.push('its changes of directory and variables are lost')
   if (wasRestarted) notes.push('the shell was restarted: state is that after the last finished command')
-  if (refused.length > 0) notes.push(`network refused: ${refused.slice(0, 5).join(', ')}`)
+  notes.push(...[...new Set(refused.map(refusal))].slice(0, 5))
   return notes
 }
+
+/** Paths are the programs' own words. */
+const refusal = (denial: Denial): string =>
+  `${denial.kind} refused: ${denial.kind === 'network' ? wanted(denial) : quoted(denial.target)}`
 
 function dataOf(run: Run): ToolData {
   const { id, end, bytes, waiting } = run

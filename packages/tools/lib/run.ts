@@ -6,6 +6,7 @@
  */
 import type {
   AnySession,
+  Denial,
   ExecResult,
   ExecStream,
   HandBack,
@@ -70,8 +71,8 @@ export interface RunEnd {
   /** The directory of the session, unless the command became a process. */
   cwd?: string
   wasRestarted: boolean
-  /** Hosts to which connections were refused, and requests. */
-  refused: string[]
+  /** What a reply names. */
+  refused: Denial[]
 }
 
 export class Run {
@@ -350,8 +351,7 @@ export class Run {
     this.#cursor = stdout.length + (truncated?.stdout ?? 0)
     const { exitCode, signal, timedOut, cancelled, killedBy, duration, cwd, denials } = end
     const reason = timedOut ? 'timeout' : cancelled ? 'killed' : signal === null ? 'exit' : 'signal'
-    const connections = denials.filter(({ rule }) => rule === 'network')
-    const refused = [...new Set(connections.map(wanted))]
+    const refused = denials.filter(({ kind }) => kind !== 'config')
     const wasRestarted = end.sessionRestarted
     return this.#finish({ exitCode, signal, reason, killedBy, duration, cwd, wasRestarted, refused })
   }

@@ -2,6 +2,7 @@
 
 use super::KilledBy;
 use crate::wanted::Denial;
+use nacre_isolation::explain::Refusal;
 use nacre_protocol::shell::Lost;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -56,4 +57,6 @@ pub struct Outcome {
     pub denials: Vec<Denial>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Vec<String>,
+    /// Files that the rules have refused, if it has failed and says so.
+    pub refusals: Vec<Refusal>,
 }

@@ -23,7 +23,7 @@ pub use observer::{Requests, TracedRequest};
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
 use crate::sys;
-use crate::wanted::{Denial, Wanted};
+use crate::wanted::{Cause, Denial, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
 use nacre_egress::{Egress, Origin, Plan, hung_up};
@@ -120,7 +120,7 @@ impl Denials {
     pub fn take(&self) -> Vec<Denial> {
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
-            self.add(Denial::new(Wanted::to(String::from_utf8_lossy(&report[..length])), None));
+            self.add(Denial::new(Wanted::to(String::from_utf8_lossy(&report[..length])), Cause::Unlisted));
         }
         std::mem::take(&mut self.list.lock())
     }
@@ -172,7 +172,7 @@ enum Next {
 /// What the lists say about a target.
 enum Ruling {
     Allowed(Target),
-    Denied(Target),
+    Denied(Target, Cause),
     /// An answer is needed.
     Open(Target, Asking),
 }
@@ -225,22 +225,22 @@ impl Policy {
         };
         let target = Target { host: name.unwrap_or(target.host), port: target.port };
         if self.deny.covers_way(&target) {
-            return Ruling::Denied(target);
+            return Ruling::Denied(target, Cause::Denied);
         }
         if self.allow.covers(&target) {
             return Ruling::Allowed(target);
         }
         match &self.denials.asking {
             Some(asking) if !target.is_own() => Ruling::Open(target, asking.clone()),
-            _ => Ruling::Denied(target),
+            _ => Ruling::Denied(target, Cause::Unlisted),
         }
     }
 
     /// Waits for an answer where one is needed, unless the client disconnects. Records a refusal.
     async fn settle(&self, client: &TcpStream, ruling: Ruling) -> Result<Target, Target> {
-        let (target, is_allowed) = match ruling {
+        let (target, cause) = match ruling {
             Ruling::Allowed(target) => return Ok(target),
-            Ruling::Denied(target) => (target, false),
+            Ruling::Denied(target, cause) => (target, cause),
             Ruling::Open(target, asking) => {
                 let wanted = Wanted::to(&target);
                 let is_allowed = tokio::select! {
@@ -249,13 +249,13 @@ impl Policy {
                     () = hung_up(client) => false,
                     is_allowed = asking.allows(&wanted) => is_allowed,
                 };
-                (target, is_allowed)
+                if is_allowed {
+                    return Ok(target);
+                }
+                (target, Cause::Answer)
             }
         };
-        if is_allowed {
-            return Ok(target);
-        }
-        self.denials.add(Denial::new(Wanted::to(&target), None));
+        self.denials.add(Denial::new(Wanted::to(&target), cause));
         Err(target)
     }
 

@@ -19,7 +19,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
     let Some(Redirect { destination, waits }) = Redirect::decode(bytes) else { return Ok(Next::Refused) };
     let ruling = policy.rule(Target { host: destination.ip().to_string(), port: destination.port() });
     // A program that does not wait must not be held up, neither by a server nor by a question.
-    let is_answered = !waits && !matches!(ruling, Ruling::Denied(_));
+    let is_answered = !waits && !matches!(ruling, Ruling::Denied(..));
     if is_answered {
         answer(client, CONNECTED).await?;
     }

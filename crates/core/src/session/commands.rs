@@ -71,6 +71,7 @@ impl Session {
             denials: self.enclosure.denials(),
             disturbance: self.enclosure.disturbance(),
             configs: self.enclosure.configs(),
+            explains: self.enclosure.explains(),
             is_whole: !self.state.restarted && !self.engine.has_lost(),
         }
     }

@@ -16,15 +16,19 @@ use crate::proxy::{Denials, Proxy};
 use crate::shell::listener;
 use crate::supervisor::PidHold;
 use crate::sys;
+use crate::user::User;
 use nacre_containment::pid::Pid;
+use nacre_isolation::explain::{self, Refusal};
 use nacre_isolation::git_config::GitConfigs;
 use nacre_isolation::masks::Disturbance;
+use nacre_protocol::confinement::Confinement;
 use nacre_protocol::message;
+use nacre_protocol::standing::RunAs;
 use nacre_protocol::supervisor::Order;
 use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -51,6 +55,23 @@ pub(super) struct Enclosure {
     newcomers: Option<NewcomerWatch>,
     /// Why the session cannot be confined.
     problem: Option<String>,
+}
+
+/// What is compared to explain the failure of a command.
+pub(super) struct Explanation {
+    printed: Vec<u8>,
+    confinement: Confinement,
+    directories: [PathBuf; 2],
+    run_as: RunAs,
+}
+
+impl Explanation {
+    /// Looks at files, which may block.
+    pub(super) fn refusals(&self) -> Vec<Refusal> {
+        let [before, after] = &self.directories;
+        let ran = explain::Ran { directories: [before, after], user: self.run_as.uid, groups: &self.run_as.groups };
+        explain::explain(&self.printed, &self.confinement, &ran)
+    }
 }
 
 impl Enclosure {
@@ -95,6 +116,30 @@ impl Enclosure {
     /// The connections that the proxy refused.
     pub(super) fn denials(&self) -> Option<Denials> {
         self.proxied().map(|proxied| proxied.policy.denials().clone())
+    }
+
+    /// Whether a failure can be explained by the rules for files.
+    pub(super) fn explains(&self) -> bool {
+        self.isolation.as_ref().is_some_and(|isolation| isolation.confinement.filesystem.is_some())
+    }
+
+    /// What explains the failure of a command that has printed this, if anything can. The directories are those before and after.
+    pub(super) fn explanation(
+        &self,
+        printed: &[u8],
+        directories: [&Path; 2],
+        user: Option<&User>,
+    ) -> Option<Explanation> {
+        if !self.explains() || !explain::may_explain(printed) {
+            return None;
+        }
+        let run_as = user.map_or_else(RunAs::own, |user| user.run_as.clone());
+        Some(Explanation {
+            printed: printed.to_vec(),
+            confinement: self.isolation.as_ref()?.confinement.clone(),
+            directories: directories.map(Path::to_path_buf),
+            run_as,
+        })
     }
 
     /// The init of the pid namespace, which adopts orphans.

@@ -37,6 +37,8 @@ pub(super) struct Loan {
     pub disturbance: Option<Arc<Disturbance>>,
     /// Its copies of git's config files.
     pub configs: Option<Arc<GitConfigs>>,
+    /// Whether the session explains failures, which may block.
+    pub explains: bool,
     /// Whether the session adds nothing to the next result.
     pub is_whole: bool,
 }
@@ -102,9 +104,9 @@ impl Loan {
         Ok(Sent { loan: Some(self), ..sent })
     }
 
-    /// Whether the session has to compare them before a result.
-    fn has_changed_configs(&self) -> bool {
-        self.configs.as_ref().is_some_and(|configs| configs.have_changed())
+    /// Whether the session has to look at files before a result.
+    fn adds_to(&self, done: &Done) -> bool {
+        self.explains && done.status != 0 || self.configs.as_ref().is_some_and(|configs| configs.have_changed())
     }
 }
 
@@ -136,7 +138,7 @@ impl Sent {
         let Some(loan) = self.loan.take() else { return CallerAnswer::Nothing };
         match loan.shell.poll() {
             Some(Received::Reply(Reply::Done(done)))
-                if done.id == self.id && is_whole(&done) && !loan.has_changed_configs() =>
+                if done.id == self.id && is_whole(&done) && !loan.adds_to(&done) =>
             {
                 self.conclude(request, loan, done)
             }

@@ -8,7 +8,7 @@ use crate::error::{Code, Error};
 use crate::exec::{By, ExecRequest, KilledBy, Outcome, SureSink};
 use crate::feed::What;
 use crate::session::calls::Calls;
-use crate::session::confinement::Enclosure;
+use crate::session::confinement::{Enclosure, Explanation};
 use crate::session::context::Context;
 use crate::session::engine::SessionEngine;
 use crate::session::errors;
@@ -21,6 +21,8 @@ use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
 type CommandResult = Result<Outcome, Error>;
+/// What is done before a result is delivered: git's config is written back, and refusals are explained.
+type Completion = (Option<Arc<GitConfigs>>, Option<Explanation>);
 
 impl Foreground {
     /// Delivers the result of a command that has ended; see [`Answer::Ended`].
@@ -43,7 +45,8 @@ impl Foreground {
         let killer = calls.answered(request.id);
         self.keep_pipes(cx, pipes);
         // Those of a command whose caller has its result belong to the next one.
-        let configs = enclosure.configs().filter(|configs| answered.is_none() && configs.have_changed());
+        let answered_by_session = answered.is_none();
+        let configs = enclosure.configs().filter(|configs| answered_by_session && configs.have_changed());
         match answered {
             Some(answered) => {
                 (outcome.duration, outcome.dropped, outcome.denials) =
@@ -88,6 +91,13 @@ impl Foreground {
             signal = ?outcome.signal,
             "command ended"
         );
+        let unexplained = Some(&outcome).filter(|outcome| answered_by_session && outcome.exit_code != Some(0));
+        let explain = unexplained.and_then(|outcome| {
+            let printed =
+                if request.merge_output || request.terminal.is_some() { &outcome.stdout } else { &outcome.stderr };
+            let before = request.cwd.as_ref().unwrap_or(&cx.cwd);
+            enclosure.explanation(printed, [before, &outcome.cwd], cx.config.user.as_ref())
+        });
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
         let has_exited = kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. });
         let result = match end {
@@ -105,9 +115,9 @@ impl Foreground {
             }
             _ => Ok(outcome),
         };
-        match configs {
-            Some(configs) => self.write_back(cx, configs, request.sink, result),
-            None => self.deliver(request.sink, result),
+        match (configs, explain) {
+            (None, None) => self.deliver(request.sink, result),
+            work => self.complete(cx, work, request.sink, result),
         }
     }
 
@@ -138,19 +148,25 @@ impl Foreground {
         }
     }
 
-    /// Gives the machine's config files of git what a command has changed in the session's, and then its result.
-    fn write_back(&mut self, cx: &Context, configs: Arc<GitConfigs>, sink: SureSink, mut result: CommandResult) {
+    /// Delivers a result after work that may block, and after the earlier ones.
+    fn complete(&mut self, cx: &Context, work: Completion, sink: SureSink, mut result: CommandResult) {
         let (feed, id) = (Arc::clone(&cx.config.feed), cx.config.id.clone());
         let (before, delivered) = self.next_delivery();
         tokio::spawn(async move {
             before.await;
             // A file may be on a disk that does not respond.
             let work = move || {
-                let withheld = configs.write_back();
+                let (configs, explain) = work;
+                let withheld = configs.map(|configs| configs.write_back()).unwrap_or_default();
                 withheld.iter().for_each(|key| feed.push(&id, What::Withheld { key: key.clone() }));
-                match &mut result {
-                    Ok(outcome) => outcome.withheld = withheld,
-                    Err(error) => error.outcome.iter_mut().for_each(|outcome| outcome.withheld.clone_from(&withheld)),
+                let refusals = explain.map(|explanation| explanation.refusals()).unwrap_or_default();
+                refusals.iter().for_each(|refusal| feed.push(&id, What::Refused(refusal.clone())));
+                let outcome = match &mut result {
+                    Ok(outcome) => Some(outcome),
+                    Err(error) => error.outcome.as_deref_mut(),
+                };
+                if let Some(outcome) = outcome {
+                    (outcome.withheld, outcome.refusals) = (withheld, refusals);
                 }
                 result
             };

@@ -1,0 +1,350 @@
+//! Which rules have refused the files that a failed command names.
+//!
+//! A program prints why a system call has failed, and a path, in a form of its own. So each path near such a reason is a candidate,
+//! and the rules decide: it counts only if they refuse what failed and, where programs see the files, if permissions would not. What no
+//! rule explains is never claimed.
+
+use crate::view::essentials;
+use nacre_protocol::confinement::{Confinement, Filesystem, PRIVATE_TMP};
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Maximum bytes of the end of the output that are read.
+const MAX_BYTES: usize = 64 << 10;
+/// Maximum bytes of a line.
+const MAX_LINE: usize = 4096;
+/// Maximum candidates whose files are looked at, in all.
+const MAX_CANDIDATES: usize = 200;
+/// Maximum refusals.
+const MAX_REFUSALS: usize = 20;
+/// Lines before and after a reason that may have its path.
+const NEAR: usize = 4;
+
+/// What a rule has refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The path is in no readable tree.
+    Read,
+    /// It is in no writable tree.
+    Write,
+    /// It is in this tree, which is hidden.
+    Hide,
+    /// It is in this tree, which is protected.
+    Protect,
+    /// It is in this tree, which the preset protects.
+    Project,
+}
+
+/// A path that the rules have refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What a program wanted to use.
+    pub path: PathBuf,
+    /// Why it could not.
+    pub rule: Rule,
+    /// The tree that the rule has to have, or not to have, for it.
+    pub tree: PathBuf,
+}
+
+/// Who has run the command, and where.
+pub struct Ran<'a> {
+    /// Its directories, before and after.
+    pub directories: [&'a Path; 2],
+    /// The user of its programs.
+    pub user: u32,
+    /// The groups of that user.
+    pub groups: &'a [u32],
+}
+
+/// Why a system call has failed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Denied,
+    ReadOnly,
+    Missing,
+}
+
+/// As programs print them, in lower case.
+const REASONS: [(&[u8], Reason); 11] = [
+    (b"permission denied", Reason::Denied),
+    (b"eacces", Reason::Denied),
+    (b"accessdenied", Reason::Denied),
+    (b"access denied", Reason::Denied),
+    (b"read-only file system", Reason::ReadOnly),
+    (b"erofs", Reason::ReadOnly),
+    (b"no such file or directory", Reason::Missing),
+    (b"enoent", Reason::Missing),
+    (b"does not exist", Reason::Missing),
+    (b"nosuchfile", Reason::Missing),
+    (b"not found", Reason::Missing),
+];
+
+/// Parts of words that say that something was to be changed, in lower case. Landlock gives one reason for all.
+const CHANGES: [&[u8]; 22] = [
+    b"creat",
+    b"writ",
+    b"mkdir",
+    b"remov",
+    b"delet",
+    b"unlink",
+    b"renam",
+    b"mov",
+    b"touch",
+    b"lock",
+    b"save",
+    b"append",
+    b"install",
+    b"link",
+    b"truncat",
+    b"output",
+    b"update",
+    b"store",
+    b"add",
+    b"copy",
+    b"cannot set",
+    b"rmdir",
+];
+
+/// Whether the end of an output may have a reason. Costs little, and reads no file.
+pub fn may_explain(stderr: &[u8]) -> bool {
+    lines(stderr).any(|line| reason_of(line).is_some())
+}
+
+/// What the rules have refused of a command that has failed with this on its standard error. Looks at files, which may block.
+pub fn explain(stderr: &[u8], confinement: &Confinement, ran: &Ran<'_>) -> Vec<Refusal> {
+    let Some(files) = &confinement.filesystem else { return Vec::new() };
+    let lines: Vec<&[u8]> = lines(stderr).collect();
+    let mut judge = Judge { confinement, files, ran, looked: 0 };
+    let mut found: Vec<Refusal> = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((reason, start)) = reason_of(line) else { continue };
+        let near = at.saturating_sub(NEAR)..(at + NEAR + 1).min(lines.len());
+        let others = near.filter(|other| *other != at).filter_map(|other| lines.get(other));
+        let own = candidates(line, start);
+        // Those of other lines may belong to something else: only whole paths count.
+        let others = others.map(|line| candidates(line, line.len()).into_iter().next().unwrap_or_default());
+        let changes = CHANGES.iter().any(|word| has(line, word));
+        for class in own.into_iter().chain(others) {
+            let refused = class.into_iter().filter_map(|name| judge.judge(name, reason, changes));
+            let (unseen, unwritable): (Vec<_>, Vec<_>) =
+                refused.partition(|refusal| matches!(refusal.rule, Rule::Read | Rule::Hide));
+            // What is copied comes before the place where it is copied to.
+            let refused = unseen.into_iter().chain(unwritable.into_iter().next_back()).collect::<Vec<_>>();
+            let is_explained = !refused.is_empty();
+            for refusal in refused {
+                if !found.contains(&refusal) {
+                    found.push(refusal);
+                }
+            }
+            if is_explained {
+                break;
+            }
+        }
+        if found.len() >= MAX_REFUSALS {
+            found.truncate(MAX_REFUSALS);
+            break;
+        }
+    }
+    found
+}
+
+fn lines(stderr: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = stderr.get(stderr.len().saturating_sub(MAX_BYTES)..).unwrap_or_default();
+    end.split(|byte| matches!(byte, b'\n' | b'\r')).map(|line| line.get(..MAX_LINE).unwrap_or(line))
+}
+
+fn reason_of(line: &[u8]) -> Option<(Reason, usize)> {
+    REASONS.iter().find_map(|(text, reason)| Some((*reason, find(line, text)?)))
+}
+
+/// Where a text in lower case is, in any case.
+fn find(line: &[u8], text: &[u8]) -> Option<usize> {
+    line.windows(text.len()).position(|part| part.eq_ignore_ascii_case(text))
+}
+
+fn has(line: &[u8], text: &[u8]) -> bool {
+    find(line, text).is_some()
+}
+
+/// The names in a line whose reason starts there: whole paths; what else is in quotes; other words with a slash, and what is just
+/// before the reason.
+fn candidates(line: &[u8], reason: usize) -> Vec<Vec<&[u8]>> {
+    let quoted = quoted(line);
+    let words = line.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'`' | b'=' | b'\x1b'));
+    let words: Vec<&[u8]> = words.map(stripped).collect();
+    let is_whole = |name: &&[u8]| name.starts_with(b"/") && name.len() > 1;
+    let before = line.get(..reason).unwrap_or_default().trim_ascii_end();
+    let before = before.strip_suffix(b":").or(before.strip_suffix(b"(")).unwrap_or(before);
+    let segment = before.rsplit(|byte| *byte == b':').next().unwrap_or_default().trim_ascii();
+    let last = stripped(segment.rsplit(|byte| *byte == b' ').next().unwrap_or_default());
+    let mut whole: Vec<&[u8]> = quoted.iter().chain(&words).copied().filter(is_whole).collect();
+    // As they stand in the line.
+    whole.sort_by_key(|name| name.as_ptr());
+    let with_slash = words.iter().copied().filter(|word| word.contains(&b'/')).chain([segment, last]).collect();
+    vec![whole, quoted, with_slash]
+}
+
+/// What is in quotes of a kind that programs use.
+fn quoted(line: &[u8]) -> Vec<&[u8]> {
+    const QUOTES: [(&[u8], &[u8]); 5] =
+        [(b"'", b"'"), (b"\"", b"\""), (b"`", b"`"), ("\u{2018}".as_bytes(), "\u{2019}".as_bytes()), (b"`", b"'")];
+    let mut found = Vec::new();
+    for (open, close) in QUOTES {
+        let mut rest = line;
+        while let Some(start) = rest.windows(open.len()).position(|part| part == open) {
+            rest = rest.get(start + open.len()..).unwrap_or_default();
+            let Some(end) = rest.windows(close.len()).position(|part| part == close) else { break };
+            let (inside, after) = (rest.get(..end), rest.get(end + close.len()..));
+            found.extend(inside.filter(|inside| !inside.is_empty()));
+            rest = after.unwrap_or_default();
+        }
+    }
+    found
+}
+
+fn stripped(word: &[u8]) -> &[u8] {
+    let is_mark = |byte: &u8| b"()[]<>{},;:!?".contains(byte);
+    let start = word.iter().position(|byte| !is_mark(byte)).unwrap_or(word.len());
+    let word = word.get(start..).unwrap_or_default();
+    let end = word.iter().rposition(|byte| !is_mark(byte) && *byte != b'.').map_or(0, |at| at + 1);
+    // A position, like in file:12:3.
+    let word = word.get(..end).unwrap_or_default();
+    match word.iter().position(|byte| *byte == b':') {
+        Some(at) if word.starts_with(b"/") => word.get(..at).unwrap_or_default(),
+        _ => word,
+    }
+}
+
+/// The path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+        plain
+    })
+}
+
+struct Judge<'a> {
+    confinement: &'a Confinement,
+    files: &'a Filesystem,
+    ran: &'a Ran<'a>,
+    looked: usize,
+}
+
+impl Judge<'_> {
+    fn judge(&mut self, name: &[u8], reason: Reason, changes: bool) -> Option<Refusal> {
+        if name.is_empty() || name.contains(&0) || self.looked >= MAX_CANDIDATES {
+            return None;
+        }
+        self.looked += 1;
+        let name = Path::new(OsStr::from_bytes(name));
+        let [before, after] = self.ran.directories;
+        let places = if before == after { vec![before] } else { vec![before, after] };
+        places.into_iter().find_map(|directory| self.judge_path(&plain(&directory.join(name)), reason, changes))
+    }
+
+    fn judge_path(&self, path: &Path, reason: Reason, changes: bool) -> Option<Refusal> {
+        if self.is_own(path) {
+            return None;
+        }
+        // The answer must not depend on what the machine has there: programs could ask whether a file exists.
+        let has_mounts = self.confinement.namespaces.is_some();
+        if let Some(refusal) = self.invisible(path) {
+            return (has_mounts || reason == Reason::Denied).then_some(refusal);
+        }
+        let real = crate::real(path);
+        let through_links = || self.invisible(&real).map(|found| Refusal { path: path.into(), ..found });
+        if self.is_own(&real) {
+            return None;
+        }
+        match reason {
+            // Only a mount hides.
+            Reason::Missing => through_links().filter(|_| has_mounts),
+            Reason::ReadOnly => through_links().or_else(|| self.unwritable(&real)),
+            // With mounts, the reason for a change would be another one. A file that can be read is perhaps no program.
+            Reason::Denied => through_links().or_else(|| {
+                let may_change = !has_mounts && (changes || real.symlink_metadata().is_err());
+                may_change.then(|| self.unwritable(&real)).flatten()
+            }),
+        }
+    }
+
+    /// Whether the session has a place of its own there.
+    fn is_own(&self, path: &Path) -> bool {
+        let private = Path::new(PRIVATE_TMP);
+        let has_private = !self.files.write.iter().any(|root| private.starts_with(root));
+        let shown = |root: &PathBuf| root.starts_with(private) && path.starts_with(root);
+        ["/proc", "/dev", "/sys"].iter().any(|root| path.starts_with(root))
+            || path.starts_with(&self.confinement.temporary)
+                && !self.files.write.iter().chain(&self.files.hide).any(shown)
+            || has_private && self.confinement.namespaces.is_some() && path == private
+            || self.files.covers(path)
+            || self.confinement.private.iter().any(|root| path.starts_with(root))
+    }
+
+    /// The rule because of which programs see nothing at a path. Looks at no file of the machine there.
+    fn invisible(&self, path: &Path) -> Option<Refusal> {
+        let refusal = |rule, tree: &Path| Refusal { path: path.into(), rule, tree: tree.into() };
+        if let Some(root) = self.files.hide.iter().find(|root| path.starts_with(root)) {
+            return Some(refusal(Rule::Hide, root));
+        }
+        let Filesystem { read, write, protect, .. } = self.files;
+        let (listed, needed) = (read.as_ref()?, essentials());
+        let also = [&self.confinement.shell, &self.confinement.cwd];
+        let mut shown = listed.iter().chain(write).chain(protect).chain(&needed).chain(also);
+        (!shown.any(|root| path.starts_with(root) || root.starts_with(path))).then(|| refusal(Rule::Read, path))
+    }
+
+    fn unwritable(&self, path: &Path) -> Option<Refusal> {
+        let within = |list: &[PathBuf]| list.iter().find(|root| path.starts_with(root)).cloned();
+        let found = path.symlink_metadata().ok();
+        // Where something would be created, removed or renamed.
+        let directory = match &found {
+            Some(found) if found.is_dir() => path,
+            _ => path.ancestors().skip(1).find(|above| above.is_dir())?,
+        };
+        let (rule, tree) = match (within(&self.files.write), within(&self.files.protect)) {
+            (None, _) => (Rule::Write, directory.to_path_buf()),
+            (Some(_), Some(tree)) if self.files.project.protect.contains(&tree) => (Rule::Project, tree),
+            (Some(_), Some(tree)) => (Rule::Protect, tree),
+            (Some(_), None) => return None,
+        };
+        let changed = match found {
+            Some(found) if !found.is_dir() => found,
+            _ => directory.metadata().ok()?,
+        };
+        let is_writable = statvfs(directory).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::RDONLY));
+        (is_writable && self.may(&changed, 2) && self.may_reach(directory)).then(|| Refusal {
+            path: path.into(),
+            rule,
+            tree,
+        })
+    }
+
+    /// Whether the permissions of a file allow that, apart from the rules. Programs have no capabilities.
+    fn may(&self, found: &Metadata, wanted: u32) -> bool {
+        let shift = if found.uid() == self.ran.user {
+            6
+        } else if self.ran.groups.contains(&found.gid()) {
+            3
+        } else {
+            0
+        };
+        found.is_symlink() || (found.mode() >> shift) & wanted == wanted
+    }
+
+    fn may_reach(&self, path: &Path) -> bool {
+        path.ancestors().skip(1).all(|above| above.metadata().is_ok_and(|found| self.may(&found, 1)))
+    }
+}
+
+#[cfg(test)]
+#[path = "explain_tests.rs"]
+mod tests;
