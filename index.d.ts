@@ -392,11 +392,13 @@ export interface Secret {
   hosts: string[]
   /**
    * Where requests may have it: the header Authorization as a whole credential or a part of Basic, another header, a parameter
-   * of the query, or anywhere in an uncompressed body. Default: ['authorization'].
+   * of the query, or anywhere in an uncompressed body. 'aws-signature': nowhere, and requests that programs sign with the
+   * placeholder by AWS Signature Version 4 are signed with it. Default: ['authorization'].
    */
   in?: (
     | 'authorization'
     | 'body'
+    | 'aws-signature'
     | {
         header: string
       }

@@ -64,6 +64,7 @@ fn secret(given: NativeSecret) -> Secret {
         Some(("header", name)) => Place::Header(name.into()),
         Some(("query", name)) => Place::Query(name.into()),
         _ if text == "body" => Place::Body,
+        _ if text == "aws-signature" => Place::AwsSignature,
         _ => Place::Authorization,
     };
     Secret {

@@ -22,9 +22,10 @@ export interface Secret {
   hosts: string[]
   /**
    * Where requests may have it: the header Authorization as a whole credential or a part of Basic, another header, a parameter
-   * of the query, or anywhere in an uncompressed body. Default: ['authorization'].
+   * of the query, or anywhere in an uncompressed body. 'aws-signature': nowhere, and requests that programs sign with the
+   * placeholder by AWS Signature Version 4 are signed with it. Default: ['authorization'].
    */
-  in?: ('authorization' | 'body' | { header: string } | { query: string })[]
+  in?: ('authorization' | 'body' | 'aws-signature' | { header: string } | { query: string })[]
   /**
    * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
    */
@@ -89,12 +90,12 @@ const queryPlace = object(
   'an object',
   SECRET,
 )
-const word = oneOf(['authorization', 'body'])
-const PLACES = "'authorization', 'body', { header: 'x-api-key' } or { query: 'key' }"
+const word = oneOf(['authorization', 'body', 'aws-signature'])
+const PLACES = "'authorization', 'body', 'aws-signature', { header: 'x-api-key' } or { query: 'key' }"
 
-const place: Kind<'authorization' | 'body' | { header: string } | { query: string }, CheckedPlace> = {
+const place: Kind<CheckedPlace> = {
   read(given, name) {
-    if (typeof given === 'string' && (given === 'authorization' || given === 'body')) return given
+    if (given === 'authorization' || given === 'body' || given === 'aws-signature') return given
     if (typeof given !== 'object' || given === null || Array.isArray(given))
       throw new OptionError('INVALID_OPTION', `${name} must be ${PLACES}`)
     return 'query' in given ? queryPlace.read(given, name) : headerPlace.read(given, name)

@@ -36,7 +36,7 @@ export interface CheckedNetwork {
   log?: string
 }
 
-export type CheckedPlace = 'authorization' | 'body' | { header: string } | { query: string }
+export type CheckedPlace = 'authorization' | 'body' | 'aws-signature' | { header: string } | { query: string }
 
 /** `hosts` have ports. */
 export interface CheckedSecret {

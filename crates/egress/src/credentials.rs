@@ -28,7 +28,7 @@ pub fn insert(headers: &mut HeaderMap, secrets: &[Secret]) {
                         into_header(headers, &name, secret);
                     }
                 }
-                Place::Body | Place::Query(_) => {}
+                Place::Body | Place::Query(_) | Place::AwsSignature => {}
             }
         }
     }
@@ -45,7 +45,7 @@ pub fn used<'a>(parts: &Parts, secrets: &'a [Secret]) -> impl Iterator<Item = &'
             Place::Authorization => has(AUTHORIZATION.as_str(), secret),
             Place::Header(name) => has(name, secret),
             Place::Query(_) => with_query(&parts.uri, std::slice::from_ref(secret)).is_some(),
-            Place::Body => false,
+            Place::Body | Place::AwsSignature => false,
         })
     };
     secrets.iter().filter(is_used).map(|secret| secret.name.as_str())

@@ -5,13 +5,14 @@ use super::origin::{Link, Sender};
 use super::record::{Counted, Record};
 use super::replace::{Inflate, Replace};
 use super::rules::Verdict;
+use super::signature::{self, Content, Resigned};
 use super::tunnel::hung_up;
 use super::values::Filled;
 use super::{
     Body, Call, Egress, Failure, Origin, Purpose, Reason, Secret, Treatment, Wish, credentials, default_port, websocket,
 };
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{
     ACCEPT_ENCODING, ALT_SVC, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue,
@@ -34,6 +35,9 @@ const OVERRIDES: [&str; 5] =
 
 /// By these, a client asks for a part of a reply, or for another form of it. Hosts may ignore them.
 const PARTS: [&str; 4] = ["range", "request-range", "a-im", "accept-charset"];
+
+/// Maximum bytes of a body that is read before it is sent, because it is signed.
+const LONGEST_SIGNED: usize = 1 << 20;
 
 /// Where WebDAV copies or moves a file (RFC 4918, section 10.3).
 const DESTINATION: &str = "destination";
@@ -261,8 +265,16 @@ impl Exchange {
         }
         let is_head = parts.method == Method::HEAD;
         record.uses(credentials::used(&parts, &filled.secrets));
+        let (body, resigned) = match self.resigned(&parts, body, &filled.secrets).await {
+            Ok(found) => found,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         if let Err(refusal) = self.fill(&mut parts, &filled.secrets, sender.is_one()) {
             return Ok(Err(refusal));
+        }
+        if let Some(resigned) = resigned {
+            record.uses(std::iter::once(resigned.secret()));
+            resigned.sign(&mut parts);
         }
         // A compressed body keeps its placeholders.
         let is_plain = parts.headers.get(CONTENT_ENCODING).is_none_or(|coding| coding == "identity");
@@ -302,6 +314,37 @@ impl Exchange {
         self.pass(reply, None, is_head, filled)
     }
 
+    /// Finds out which secret has signed a request, if one has. Its body may have to be read for it.
+    async fn resigned<'a>(
+        &self,
+        parts: &Parts,
+        body: Body,
+        secrets: &'a [Secret],
+    ) -> Result<(Body, Option<Resigned<'a>>), Refusal> {
+        match signature::content(&parts.headers, secrets) {
+            None => return Ok((body, None)),
+            Some(Content::Is(hash)) => return Ok((body, Resigned::find(parts, hash, secrets))),
+            Some(Content::Hash) => {}
+            Some(Content::Parts) => {
+                let text = "each part of the body is signed, which nacre cannot do again. Sign it as UNSIGNED-PAYLOAD.";
+                return Err(Refusal(StatusCode::NOT_IMPLEMENTED, text.to_owned()));
+            }
+        }
+        let too_long = || {
+            let text = format!("a body of more than {LONGEST_SIGNED} bytes needs the header x-amz-content-sha256");
+            Refusal(StatusCode::PAYLOAD_TOO_LARGE, text)
+        };
+        // The client has not sent it yet, if it waits for that.
+        if http_body::Body::size_hint(&body).lower() > LONGEST_SIGNED as u64 {
+            return Err(too_long());
+        }
+        let turn = Arc::clone(&self.egress.bodies).acquire_owned().await.ok();
+        let bytes = Limited::new(body, LONGEST_SIGNED).collect().await.map_err(|_| too_long())?.to_bytes();
+        let resigned = Resigned::find(parts, signature::hash(&bytes), secrets);
+        let body = Full::from(bytes).map_err(|never| match never {}).boxed();
+        Ok((Kept::new(body, turn).boxed(), resigned))
+    }
+
     /// Makes the head of a request that of one to the host. `is_one`: over HTTP/1.1.
     fn fill(&self, parts: &mut Parts, secrets: &[Secret], is_one: bool) -> Result<(), Refusal> {
         if !self.treatment.rules.is_empty() {
@@ -310,7 +353,7 @@ impl Exchange {
             let overrides: Vec<HeaderName> = parts.headers.keys().filter(is_override).cloned().collect();
             overrides.iter().for_each(|name| drop(parts.headers.remove(name)));
         }
-        if !secrets.is_empty() {
+        if secrets.iter().any(Secret::is_sent) {
             // What is compressed would have to be decompressed to be masked.
             parts.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
             parts.headers.remove(SEC_WEBSOCKET_EXTENSIONS);

@@ -21,6 +21,7 @@ mod record;
 mod replace;
 pub mod request_log;
 mod rules;
+mod signature;
 #[cfg(test)]
 mod testing;
 mod tunnel;
@@ -54,6 +55,9 @@ use zeroize::Zeroizing;
 /// Requests of a session that functions answer at the same time. Further ones wait.
 const MOST_ANSWERS: usize = 64;
 
+/// Bodies of a session that are in memory at the same time, to be signed.
+const MOST_BODIES: usize = 8;
+
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of a request or a reply.
@@ -85,6 +89,8 @@ pub enum Place {
     Header(String),
     /// The parameter of the query with this name.
     Query(String),
+    /// Nowhere: requests are signed with it, as for AWS.
+    AwsSignature,
 }
 
 /// What commands never see. It is wiped when it is dropped.
@@ -286,6 +292,8 @@ pub struct Egress {
     origins: Arc<origin::Origins>,
     /// Turns to have a request answered by a function.
     turns: Arc<Semaphore>,
+    /// Turns to have a body in memory, to sign it.
+    bodies: Arc<Semaphore>,
 }
 
 impl fmt::Debug for Egress {
@@ -325,7 +333,8 @@ impl Egress {
         let authority = Authority::new(treatments.iter().map(|(origin, _)| origin.host.clone()).collect())?;
         let origins = Arc::new(origin::Origins::new(plan.authorities.clone()));
         let turns = Arc::new(Semaphore::new(MOST_ANSWERS));
-        Ok(Self { treatments, observer, authority, origins, turns })
+        let bodies = Arc::new(Semaphore::new(MOST_BODIES));
+        Ok(Self { treatments, observer, authority, origins, turns, bodies })
     }
 
     /// The certificate of the authority, as PEM.
@@ -347,6 +356,11 @@ impl Egress {
 impl Secret {
     fn is_for(&self, origin: &Origin) -> bool {
         self.hosts.contains(origin)
+    }
+
+    /// Whether requests have it, so that a host could show it.
+    fn is_sent(&self) -> bool {
+        self.places.iter().any(|place| *place != Place::AwsSignature)
     }
 }
 

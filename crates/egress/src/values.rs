@@ -77,7 +77,7 @@ impl Filled {
     fn new(secrets: Vec<Secret>, older: &[Secret]) -> Self {
         let in_bodies = secrets.iter().filter(|secret| secret.places.contains(&Place::Body));
         let bodies = Arc::new(Pairs::into_requests(in_bodies));
-        let masks = Arc::new(Pairs::masks(secrets.iter().chain(older)));
+        let masks = Arc::new(Pairs::masks(secrets.iter().chain(older).filter(|secret| secret.is_sent())));
         Self { secrets, bodies, masks }
     }
 }
