@@ -1,11 +1,14 @@
 //! What the fuzz targets check. `crates/core/tests/integration/fuzz_bodies.rs` runs the same on the corpora and on random bytes.
 
+use nacre_archive::fuzzing::forged;
+use nacre_archive::{Archive, What};
 use nacre_core::exec::OutputStream::{Stderr, Stdout};
 use nacre_core::fuzzing::{bounded_log, restore_text};
 use nacre_core::process_log::ProcessLog;
 use nacre_protocol::shell::Reply;
 use nacre_protocol::supervisor::{Order, Report};
 use nacre_protocol::{files, message};
+use std::io::Cursor;
 use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
@@ -43,6 +46,24 @@ pub fn supervisor(data: &[u8]) {
 pub fn files(data: &[u8]) {
     reads_back!(files::FilesRequest, data);
     reads_back!(files::FilesReply, data);
+}
+
+/// The content of an archive: what can be unpacked stays below its directory.
+pub fn archive(data: &[u8]) {
+    let Ok(mut archive) = Archive::open(Cursor::new(forged(data).unwrap())) else { return };
+    let Ok(states) = archive.states() else { return };
+    assert!(states.len() <= data.len());
+    let Ok(entries) = archive.entries(1 << 20) else { return };
+    for (number, entry) in entries.iter().enumerate().skip(1) {
+        assert!(
+            (entry.parent as usize) < number && matches!(entries[entry.parent as usize].what, What::Directory { .. })
+        );
+        assert!(!entry.name.is_empty() && !entry.name.contains(&b'/') && entry.name != b"..");
+        assert_eq!(entry.mode & !0o1777, 0);
+    }
+    let sizes = entries.iter().map(|entry| if let What::File(size) = entry.what { size } else { 0 });
+    let is_whole = sizes.into_iter().all(|size| archive.content(size, |_| Ok(())).is_ok());
+    let _ = is_whole && archive.end().is_ok();
 }
 
 /// A shell's state as it wrote it down: the script stays in proportion and is one that bash can take.

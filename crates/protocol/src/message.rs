@@ -30,6 +30,14 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<T> {
     }
 }
 
+/// Decodes the first of several messages. Returns the rest too.
+///
+/// # Errors
+/// `InvalidData` for bytes that do not begin with a message.
+pub fn decode_first<T: DeserializeOwned>(bytes: &[u8]) -> io::Result<(T, &[u8])> {
+    postcard::take_from_bytes(bytes).map_err(invalid)
+}
+
 /// Receives one message with its descriptors; `None` at end of file.
 ///
 /// # Errors

@@ -53,6 +53,11 @@ fn messages_of_any_bytes_are_decoded_or_refused() {
 }
 
 #[test]
+fn archives_of_any_content_are_read_or_refused() {
+    run("archive", bodies::archive, bytes());
+}
+
+#[test]
 fn plain_states_of_any_bytes_are_restored_or_refused() {
     let section = prop_oneof![
         vec(any::<u8>(), 0..80).prop_map(|bytes| bytes.into_iter().filter(|byte| *byte != 0).collect()),
