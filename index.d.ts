@@ -96,6 +96,7 @@ export interface Logger {
  * and images, ENGINE_NOT_FOUND, MOUNT_MISSING, PROJECT_TOO_WIDE and RUNTIME_UNSUPPORTED come from `openSandbox`.
  */
 export type SandboxErrorCode =
+  | 'ARCHIVE_REJECTED'
   | 'CHANNEL_CLOSED'
   | 'CHANNEL_FULL'
   | 'CHECKPOINT_NOT_FOUND'
@@ -2452,6 +2453,52 @@ export interface Session extends AnySession {
   connect(port: number): Promise<PortConnection>
 }
 
+/** Options of {@link Sandbox.suspend}. */
+export interface SuspendOptions {
+  /**
+   * What happens if programs use the workspace. 'end' stops them, and they end with the sandbox; 'reject' rejects with
+   * WORKSPACE_BUSY, which names them. Default: 'end'.
+   */
+  busy?: 'end' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and nothing is written. Default: none. */
+  signal?: AbortSignal
+}
+/** What {@link Sandbox.suspend} has written. */
+export interface Suspended {
+  /** The bytes of the archive. */
+  bytes: number
+  /** How many files and directories it has: those that differ from the real directory. 0 without a copy-on-write workspace. */
+  files: number
+  /** The ids of its sessions, sorted. */
+  sessions: string[]
+  /**
+   * What it does not have: background processes, jobs and open descriptors, and of files the owners, set-user-ID bits and extended
+   * attributes. Texts like `process server`, `session 'build': job 1: sleep 60` and `socket run/agent.sock`.
+   */
+  missing: string[]
+}
+/** Options of {@link Sandbox.resume}, besides those of a new sandbox. */
+export interface ResumeOptions extends SandboxOptions {
+  /**
+   * What happens if the real directory is not as it was where the archive has files, or lacks some. 'reject' rejects with
+   * WORKSPACE_CONFLICT and `paths`; 'report' lists all in `differences`. Default: 'reject'.
+   */
+  onDifference?: 'reject' | 'report'
+  /** Maximum bytes of the files in the archive, 0 to Number.MAX_SAFE_INTEGER. Default: 8589934592 (8 GiB). */
+  maxBytes?: number
+}
+/** What {@link Sandbox.resume} has opened. */
+export interface Resumed {
+  sandbox: Sandbox
+  /**
+   * What the sandbox had and does not have now: as in {@link Suspended}, and programs that its shells had run and that are not
+   * here, like `program cargo: /root/.cargo/bin/cargo`.
+   */
+  missing: string[]
+  /** The paths where the real directory is not as it was. Only with `onDifference: 'report'`. */
+  differences: string[]
+}
+
 /** Options of a copy-on-write workspace. */
 export interface WorkspaceOptions {
   /** Programs write to a private layer above the real directory. */
@@ -2997,6 +3044,25 @@ export declare class Sandbox {
    * SPAWN_FAILED or ISOLATION_UNSUPPORTED, and with {@link OptionError}.
    */
   static create(options?: SandboxOptions): Promise<Sandbox>
+  /**
+   * Makes a sandbox that goes on with what {@link Sandbox.suspend} has written to a file, here or on another machine, also of
+   * another architecture. Shells have their directories, variables, functions, aliases, options and traps; below another `cwd`, the
+   * directories move with it. Variables that a shell had from its environment are those of this sandbox. With files in the archive,
+   * `workspace` is 'copy-on-write' by default, and must be a new one.
+   *
+   * ```js not-run="needs an archive"
+   * const { sandbox, missing } = await Sandbox.resume('agent-7.nacre', { cwd: 'project' })
+   * ```
+   *
+   * An archive can have any shell state and any file of the workspace, so its traps and functions run as commands do: resume only
+   * what you trust as a script, or with `isolation`. It cannot write outside of the workspace, gives no file a set-user-ID bit, and
+   * the rules are those of the new sandbox, never those of the archive.
+   *
+   * Rejects with ARCHIVE_REJECTED if the archive is damaged, of another version of nacre, too large or not safe, with
+   * WORKSPACE_CONFLICT (see `onDifference`), and with ISOLATION_UNSUPPORTED if the sandbox had `isolation` and this one has none.
+   * Nothing has been created then. Otherwise as {@link Sandbox.create}.
+   */
+  static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
 }
 export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs
@@ -3010,6 +3076,19 @@ export interface Sandbox extends AnySandbox<Session> {
    */
   fork(options?: ForkOptions): Promise<Sandbox>
   fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
+  /**
+   * Ends the sandbox, and writes it to a file, in the place of an earlier one: all sessions, and what differs from the real
+   * directory of a copy-on-write workspace. See {@link Sandbox.resume}. Waits for running commands as `checkpoint` does; later calls
+   * reject with SANDBOX_DESTROYED. The file is for this user alone. It has the values of variables that sessions have set, but none
+   * that they had from the environment, and no value of `isolation.network.secrets`.
+   *
+   * Processes, durable jobs, checkpoints and the history of commands are not in it. What `keep` and a named workspace have on the disk
+   * stays there.
+   *
+   * Rejects with WORKSPACE_BUSY, with NO_SPACE, FILE_NOT_FOUND or PERMISSION_DENIED if the file cannot be written, and with
+   * ISOLATION_UNSUPPORTED if a session has rules of its own. The sandbox goes on then.
+   */
+  suspend(file: string | URL, options?: SuspendOptions): Promise<Suspended>
   /**
    * Lets programs of this machine connect to a program of the sandbox: listens on 127.0.0.1 and passes each connection on as
    * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.

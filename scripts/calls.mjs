@@ -37,6 +37,7 @@ import { sandboxOptions, setEnvVarsOptions } from '../dist/calls/sandbox.js'
 import { secretOptions } from '../dist/calls/secrets.js'
 import { serviceOptions, sessionServiceOptions } from '../dist/calls/service.js'
 import { sessionOptions } from '../dist/calls/session.js'
+import { resumeOptions, suspendOptions } from '../dist/calls/suspend.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../dist/calls/waits.js'
 import { workspaceDiffOptions, workspaceOptions } from '../dist/calls/workspace.js'
 import { sendable } from '../dist/protocol/codec.js'
@@ -117,6 +118,8 @@ export const calls = [
   { name: 'workspace', table: workspaceOptions, local: true },
   of(checkpointCalls.make),
   { name: 'fork', table: forkOptions, local: true },
+  { name: 'suspend', table: suspendOptions, local: true },
+  { name: 'Sandbox.resume', table: resumeOptions, local: true },
   of(workspaceCalls.changes),
   { name: 'workspace.diff', table: workspaceDiffOptions, route: '/v1/workspace/diff' },
   of(workspaceCalls.commit),

@@ -4,11 +4,12 @@ use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
 use crate::types::{
-    NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage, NativeWithheld,
+    NativeArchive, NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeResumed, NativeRollback, NativeSkipped,
+    NativeSuspended, NativeUsage, NativeWithheld,
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
-use nacre_core::sandbox::{Rollback, WhenBusy};
+use nacre_core::sandbox::{ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, Point, Skipped, WorkspaceChange};
@@ -139,6 +140,42 @@ impl NativeSandbox {
         let forks = forks.iter().map(|fork| fork.sandbox.clone()).collect();
         let forking = self.sandbox.fork(forks, when_busy(rejects), self.waits.open(id).given_up());
         self.settle(id, async move { Ok(forking.await?.map(|()| true)) })
+    }
+
+    /// Writes the sandbox to a file, and lets nothing begin any more. Its wait for a pause can be abandoned.
+    #[napi(catch_unwind)]
+    pub fn suspend(&self, id: u32, path: String, rejects: bool) -> Result<Pending<Option<NativeSuspended>>> {
+        let suspending = self.sandbox.suspend(path.into(), when_busy(rejects), self.waits.open(id).given_up());
+        self.settle(id, async move {
+            Ok(suspending.await?.map(|Suspended { bytes, files, sessions, missing }| NativeSuspended {
+                bytes: bytes as f64,
+                files: files as f64,
+                sessions,
+                missing,
+            }))
+        })
+    }
+
+    /// Reads what an archive says about itself.
+    #[napi(catch_unwind)]
+    pub fn read_archive(&self, id: u32, path: String) -> Result<Pending<NativeArchive>> {
+        let sandbox = self.sandbox.clone();
+        let read = move || {
+            let about = sandbox.read_archive(path.as_ref())?;
+            Ok(NativeArchive { has_files: about.workspace.is_some() })
+        };
+        self.settle(id, blocking(read))
+    }
+
+    /// Goes on with an archive, in a sandbox that nothing has used. `rejects`: fails if the real directory differs.
+    #[napi(catch_unwind)]
+    pub fn resume(&self, id: u32, path: String, rejects: bool, max_bytes: f64) -> Result<Pending<NativeResumed>> {
+        let resuming = self.sandbox.resume(path.into(), ResumeOptions { rejects, max_bytes: max_bytes as u64 });
+        self.settle(id, async move {
+            let Resumed { missing, differing, .. } = resuming.await?;
+            let differences = differing.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            Ok(NativeResumed { missing, differences })
+        })
     }
 
     /// Measures the layers.

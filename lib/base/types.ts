@@ -90,6 +90,7 @@ export interface Logger {
  * and images, ENGINE_NOT_FOUND, MOUNT_MISSING, PROJECT_TOO_WIDE and RUNTIME_UNSUPPORTED come from `openSandbox`.
  */
 export type SandboxErrorCode =
+  | 'ARCHIVE_REJECTED'
   | 'CHANNEL_CLOSED'
   | 'CHANNEL_FULL'
   | 'CHECKPOINT_NOT_FOUND'

@@ -27,6 +27,7 @@ import type { ExecResult } from './result.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { AnySession, Session, SessionOptions } from './session.js'
 import type { SandboxStats } from './stats.js'
+import type { ResumeOptions, Resumed, Suspended, SuspendOptions } from './suspend.js'
 import {
   type Workspace,
   type WorkspaceCapabilities,
@@ -458,6 +459,25 @@ export declare class Sandbox {
    * SPAWN_FAILED or ISOLATION_UNSUPPORTED, and with {@link OptionError}.
    */
   static create(options?: SandboxOptions): Promise<Sandbox>
+  /**
+   * Makes a sandbox that goes on with what {@link Sandbox.suspend} has written to a file, here or on another machine, also of
+   * another architecture. Shells have their directories, variables, functions, aliases, options and traps; below another `cwd`, the
+   * directories move with it. Variables that a shell had from its environment are those of this sandbox. With files in the archive,
+   * `workspace` is 'copy-on-write' by default, and must be a new one.
+   *
+   * ```js not-run="needs an archive"
+   * const { sandbox, missing } = await Sandbox.resume('agent-7.nacre', { cwd: 'project' })
+   * ```
+   *
+   * An archive can have any shell state and any file of the workspace, so its traps and functions run as commands do: resume only
+   * what you trust as a script, or with `isolation`. It cannot write outside of the workspace, gives no file a set-user-ID bit, and
+   * the rules are those of the new sandbox, never those of the archive.
+   *
+   * Rejects with ARCHIVE_REJECTED if the archive is damaged, of another version of nacre, too large or not safe, with
+   * WORKSPACE_CONFLICT (see `onDifference`), and with ISOLATION_UNSUPPORTED if the sandbox had `isolation` and this one has none.
+   * Nothing has been created then. Otherwise as {@link Sandbox.create}.
+   */
+  static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
 }
 
 export interface Sandbox extends AnySandbox<Session> {
@@ -473,6 +493,20 @@ export interface Sandbox extends AnySandbox<Session> {
    */
   fork(options?: ForkOptions): Promise<Sandbox>
   fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
+
+  /**
+   * Ends the sandbox, and writes it to a file, in the place of an earlier one: all sessions, and what differs from the real
+   * directory of a copy-on-write workspace. See {@link Sandbox.resume}. Waits for running commands as `checkpoint` does; later calls
+   * reject with SANDBOX_DESTROYED. The file is for this user alone. It has the values of variables that sessions have set, but none
+   * that they had from the environment, and no value of `isolation.network.secrets`.
+   *
+   * Processes, durable jobs, checkpoints and the history of commands are not in it. What `keep` and a named workspace have on the disk
+   * stays there.
+   *
+   * Rejects with WORKSPACE_BUSY, with NO_SPACE, FILE_NOT_FOUND or PERMISSION_DENIED if the file cannot be written, and with
+   * ISOLATION_UNSUPPORTED if a session has rules of its own. The sandbox goes on then.
+   */
+  suspend(file: string | URL, options?: SuspendOptions): Promise<Suspended>
 
   /**
    * Lets programs of this machine connect to a program of the sandbox: listens on 127.0.0.1 and passes each connection on as

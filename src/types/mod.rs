@@ -26,6 +26,6 @@ pub use sandbox::{
     NativeRequest, NativeSecret, NativeSession, NativeTiers, NativeUser,
 };
 pub use workspace::{
-    NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage, NativeWithheld,
-    NativeWorkspaceConfig, NativeWorkspaceOffer,
+    NativeArchive, NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeResumed, NativeRollback, NativeSkipped,
+    NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig, NativeWorkspaceOffer,
 };

@@ -115,6 +115,35 @@ pub struct NativePoint {
     pub sessions: Vec<String>,
 }
 
+/// A sandbox that was suspended.
+#[napi(object, object_from_js = false)]
+pub struct NativeSuspended {
+    /// The bytes of the file.
+    pub bytes: f64,
+    /// How many files and directories it has.
+    pub files: f64,
+    /// The ids of sessions.
+    pub sessions: Vec<String>,
+    /// What it does not have.
+    pub missing: Vec<String>,
+}
+
+/// What a sandbox has gone on with.
+#[napi(object, object_from_js = false)]
+pub struct NativeResumed {
+    /// What the sandbox had and does not have now.
+    pub missing: Vec<String>,
+    /// The paths where the real directory differs.
+    pub differences: Vec<String>,
+}
+
+/// What an archive says about itself.
+#[napi(object, object_from_js = false)]
+pub struct NativeArchive {
+    /// Whether it has files of a workspace.
+    pub has_files: bool,
+}
+
 /// What a rollback has done.
 #[napi(object, object_from_js = false)]
 pub struct NativeRollback {

@@ -55,6 +55,8 @@ pub enum Code {
     WorkspaceConflict,
     /// Programs are using the workspace, and cannot be paused.
     WorkspaceBusy,
+    /// The archive of a sandbox is damaged, foreign, too new, too large or not safe.
+    ArchiveRejected,
     /// There is no such checkpoint: it was deleted, or is from before a commit.
     CheckpointNotFound,
     /// A rollback has ended the call.
@@ -122,6 +124,7 @@ impl Code {
             Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
             Self::CheckpointNotFound => "CHECKPOINT_NOT_FOUND",
             Self::RolledBack => "ROLLED_BACK",
+            Self::ArchiveRejected => "ARCHIVE_REJECTED",
             Self::WorkspaceBusy => "WORKSPACE_BUSY",
             Self::PortClosed => "PORT_CLOSED",
             Self::JobNotFound => "JOB_NOT_FOUND",

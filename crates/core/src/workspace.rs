@@ -6,10 +6,11 @@
 use crate::error::{Code, Error};
 use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
+use nacre_archive::About;
 use nacre_containment::lock::Lock;
 use nacre_protocol::confinement;
 use nacre_protocol::workspace::{
-    self as protocol, KeeperReply, KeeperRequest, Offer, Opening, Point, Skipped, Storage, WorkspaceChange,
+    self as protocol, KeeperReply, KeeperRequest, Offer, Opening, Point, Skipped, Storage, Unpacking, WorkspaceChange,
 };
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
@@ -80,6 +81,37 @@ pub struct Commit {
     pub applied: u64,
     /// The changes that could not be applied.
     pub skipped: Vec<Skipped>,
+}
+
+/// What goes into an archive beside the files.
+#[derive(Clone, Debug)]
+pub struct Suspension {
+    /// What it says about itself.
+    pub about: About,
+    /// The states of the shells.
+    pub states: Vec<u8>,
+    /// The user and group of the sandbox. `None`: those of this process.
+    pub owner: Option<(u32, u32)>,
+}
+
+/// An archive that is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its bytes.
+    pub bytes: u64,
+    /// How many files and directories it has.
+    pub files: u64,
+    /// What it does not have.
+    pub missing: Vec<String>,
+}
+
+/// What a new workspace begins with.
+enum Beginning {
+    Nothing,
+    /// What travels from the parent of a fork, and its layers.
+    Fork(Vec<u8>, OwnedFd),
+    /// An archive.
+    Archive(Unpacking, OwnedFd),
 }
 
 /// Stops a comparison, before or while it is made: see [`Workspace::stop`].
@@ -354,11 +386,37 @@ impl Workspace {
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
-        let opened = self.open(Some((fork.origin.clone(), copy)));
+        let opened = self.open(Beginning::Fork(fork.origin.clone(), copy));
         opened.map(|opened| {
             *socket = Some(opened);
             self.release(&mut socket);
         })
+    }
+
+    /// Opens the workspace, which nothing has used before and must not exist under its name, with the files of an archive. Returns
+    /// the paths where the real directory is not as it was below them.
+    ///
+    /// # Errors
+    /// `ARCHIVE_REJECTED`, `WORKSPACE_CONFLICT`, and as for [`Workspace::share`]. Nothing has been created.
+    pub fn open_archived(&self, file: OwnedFd, unpacking: Unpacking) -> Result<Vec<Vec<u8>>, Error> {
+        {
+            let mut socket = self.socket.lock();
+            if self.is_closed() {
+                return Err(Error::sandbox_destroyed());
+            }
+            *socket = Some(self.open(Beginning::Archive(unpacking, file))?);
+            self.release(&mut socket);
+        }
+        let (_, paths) = self.request(&KeeperRequest::Differing)?;
+        read_list(paths)
+    }
+
+    /// Writes an archive with what programs see beside the real directory to an empty file. No program may write meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`], and `NO_SPACE`.
+    pub fn suspend(&self, suspension: Suspension, to: OwnedFd) -> Result<Written, Error> {
+        written(self.request_with(&suspend_request(suspension)?, Some(to))?)
     }
 
     /// How many automatic checkpoints are kept.
@@ -523,7 +581,7 @@ impl Workspace {
         }
         match socket {
             Some(open) => Ok(open),
-            none => Ok(none.insert(self.open(None)?)),
+            none => Ok(none.insert(self.open(Beginning::Nothing)?)),
         }
     }
 
@@ -542,8 +600,8 @@ impl Workspace {
         })
     }
 
-    /// Starts the keeper, and opens the workspace; as a fork, with what it begins with and its layers.
-    fn open(&self, fork: Option<(Vec<u8>, OwnedFd)>) -> Result<OwnedFd, Error> {
+    /// Starts the keeper, and opens the workspace.
+    fn open(&self, beginning: Beginning) -> Result<OwnedFd, Error> {
         let Options { path, id, directory, memory, max_bytes, undo_steps: _ } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
         if max_bytes.is_some() && !memory {
@@ -573,7 +631,11 @@ impl Workspace {
             socket
         };
         let storage = if memory { Storage::Memory { max_bytes } } else { Storage::Disk };
-        let (fork, copy) = fork.unzip();
+        let (fork, archive, file) = match beginning {
+            Beginning::Nothing => (None, None, None),
+            Beginning::Fork(origin, copy) => (Some(origin), None, Some(copy)),
+            Beginning::Archive(unpacking, file) => (None, Some(unpacking), Some(file)),
+        };
         let opening = Opening {
             path: bytes(&path),
             stores: bytes(&self.stores),
@@ -583,8 +645,9 @@ impl Workspace {
             id,
             storage,
             fork,
+            archive,
         };
-        let opened = exchange(&socket, &KeeperRequest::Open(opening), copy, self.id());
+        let opened = exchange(&socket, &KeeperRequest::Open(opening), file, self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
         let error = match opened {
             Ok((_, shares)) => {
@@ -627,7 +690,7 @@ pub fn list(supervisor: &Path, directory: &Path) -> Result<Vec<Named>, Error> {
     if !is_directory_of_stores(directory)? {
         return Ok(Vec::new());
     }
-    let (_, found) = ask_once(supervisor, &KeeperRequest::List { stores: bytes(directory) }, None)?;
+    let (_, found) = ask_once(supervisor, &KeeperRequest::List { stores: bytes(directory) }, None, None)?;
     let found: Vec<protocol::Named> = read_list(found)?;
     let named = |protocol::Named { id, path, in_use, used_at }: protocol::Named| {
         let path = path.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path)));
@@ -644,7 +707,37 @@ pub fn delete(supervisor: &Path, directory: &Path, id: &str) -> Result<(), Error
     if !is_directory_of_stores(directory)? {
         return Err(missing(Some(id)));
     }
-    ask_once(supervisor, &KeeperRequest::Delete { stores: bytes(directory), id: id.into() }, Some(id)).map(drop)
+    ask_once(supervisor, &KeeperRequest::Delete { stores: bytes(directory), id: id.into() }, None, Some(id)).map(drop)
+}
+
+/// Writes an archive without files to an empty file.
+///
+/// # Errors
+/// `NO_SPACE` and `ENGINE_ERROR`.
+pub fn write_archive(supervisor: &Path, suspension: Suspension, to: OwnedFd) -> Result<Written, Error> {
+    written(ask_once(supervisor, &suspend_request(suspension)?, Some(to), None)?)
+}
+
+/// Reads what an archive says about itself, and the states of its shells.
+///
+/// # Errors
+/// `ARCHIVE_REJECTED`.
+pub fn read_archive(supervisor: &Path, file: File) -> Result<(About, Vec<u8>), Error> {
+    let (_, read) = ask_once(supervisor, &KeeperRequest::ReadArchive, Some(file.into()), None)?;
+    let (about, states): (Vec<u8>, Vec<u8>) = message::decode(&read_all(read)?).map_err(|error| unreadable(&error))?;
+    let about = serde_json::from_slice(&about).map_err(|error| unreadable(&error.into()))?;
+    Ok((about, states))
+}
+
+fn suspend_request(Suspension { about, states, owner }: Suspension) -> Result<KeeperRequest, Error> {
+    let about =
+        serde_json::to_vec(&about).map_err(|error| failed(&format!("the archive cannot be described: {error}")))?;
+    Ok(KeeperRequest::Suspend { about, states, owner })
+}
+
+fn written((reply, missing): Answer) -> Result<Written, Error> {
+    let KeeperReply::Suspended { bytes, files } = reply else { return Err(other_answer()) };
+    Ok(Written { bytes, files, missing: read_list(missing)? })
 }
 
 fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
@@ -655,9 +748,14 @@ fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
 }
 
 /// Starts a process for one request.
-fn ask_once(supervisor: &Path, request: &KeeperRequest, id: Option<&str>) -> Result<Answer, Error> {
+fn ask_once(
+    supervisor: &Path,
+    request: &KeeperRequest,
+    file: Option<OwnedFd>,
+    id: Option<&str>,
+) -> Result<Answer, Error> {
     let (mut process, socket) = start_keeper(supervisor)?;
-    let answer = exchange(&socket, request, None, id);
+    let answer = exchange(&socket, request, file, id);
     drop(socket);
     let _ = process.wait();
     answer.unwrap_or_else(|error| Err(failed(&format!("the keeper of workspaces has ended: {error}"))))
@@ -743,6 +841,10 @@ fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<Answer, Erro
             Err(Error::new(Code::WorkspaceLost, message))
         }
         KeeperReply::Missing => Err(missing(id)),
+        KeeperReply::Rejected(reason) => {
+            Err(Error::new(Code::ArchiveRejected, format!("the archive cannot be used: {reason}")))
+        }
+        KeeperReply::Differs { paths, count } => Err(differs(paths, count)),
         KeeperReply::TooLarge(limit) => {
             Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
         }
@@ -759,6 +861,16 @@ fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<Answer, Erro
         }
         reply => Ok((reply, descriptors.into_iter().next())),
     })
+}
+
+/// The error for a real directory that is not as it was below the files of an archive.
+fn differs(paths: Vec<Vec<u8>>, count: u64) -> Error {
+    let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+    let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+    let message = format!(
+        "the real directory has another '{first}'{more} than the one that the archive was made above: bring it there, or use onDifference: 'report'"
+    );
+    Error { paths, ..Error::new(Code::WorkspaceConflict, message) }
 }
 
 fn missing(id: Option<&str>) -> Error {

@@ -103,6 +103,19 @@ pub struct Opening {
     /// The file of [`KeeperReply::Forked`], for a fork, which has no name. The answer to [`KeeperRequest::Branch`] travels with the request
     /// then.
     pub fork: Option<Vec<u8>>,
+    /// For a new workspace with the files of an archive, which travels with the request then. Not with `fork`.
+    pub archive: Option<Unpacking>,
+}
+
+/// How the files of an archive are unpacked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unpacking {
+    /// Whether it is an error if the real directory is not as it was below the files.
+    pub rejects: bool,
+    /// Maximum bytes of all files.
+    pub max_bytes: u64,
+    /// The user and group of the sandbox. `None`: those of the keeper.
+    pub owner: Option<(u32, u32)>,
 }
 
 /// A named workspace that may be closed.
@@ -230,6 +243,23 @@ pub enum KeeperRequest {
     /// Use the mount that was prepared last, and drop the present one: all programs have ended. The automatic checkpoints
     /// from that moment on end. Answered by [`KeeperReply::Done`].
     Switch,
+    /// Write an archive to the empty file that travels with the request: what programs see beside the real directory, if a
+    /// workspace is open. Nothing writes to the files now. Answered by [`KeeperReply::Suspended`] with a file: a list of what the
+    /// archive does not have.
+    Suspend {
+        /// What the archive says about itself, as JSON.
+        about: Vec<u8>,
+        /// The states of the shells.
+        states: Vec<u8>,
+        /// The user and group of the sandbox. `None`: those of the keeper.
+        owner: Option<(u32, u32)>,
+    },
+    /// Read the archive that travels with the request, without opening a workspace. Answered by [`KeeperReply::Done`] with a file:
+    /// what it says about itself, as JSON, and the states of the shells.
+    ReadArchive,
+    /// List the paths where the real directory is not as it was below the files of the archive. Answered by [`KeeperReply::Done`]
+    /// with a file: a list of paths.
+    Differing,
     /// Stop the [`KeeperRequest::Changes`] or [`KeeperRequest::Diff`] that is being answered: it fails with `ECANCELED`, unless it has
     /// ended. Not answered itself.
     Stop,
@@ -277,6 +307,22 @@ pub enum KeeperReply {
         fork: u64,
         /// Whether the mount is read-only now, as after [`KeeperReply::Sealed`].
         is_sealed: bool,
+    },
+    /// The archive is on the disk.
+    Suspended {
+        /// Its bytes.
+        bytes: u64,
+        /// How many files and directories it has.
+        files: u64,
+    },
+    /// The archive cannot be used: one clause that says why.
+    Rejected(String),
+    /// The real directory is not as it was below the files of the archive.
+    Differs {
+        /// The first paths.
+        paths: Vec<Vec<u8>>,
+        /// How many there are.
+        count: u64,
     },
     /// There is no such checkpoint.
     NoCheckpoint,

@@ -269,7 +269,11 @@ impl Sides<'_> {
         }
     }
 
-    fn compare(
+    /// The change of an entry of two directories, if it differs.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn compare(
         &self,
         merged: Option<&OwnedFd>,
         base: Option<&OwnedFd>,

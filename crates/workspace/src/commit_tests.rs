@@ -1309,6 +1309,7 @@ fn the_keeper_answers_requests() {
                 id: None,
                 storage: nacre_protocol::workspace::Storage::Disk,
                 fork: None,
+                archive: None,
             });
             let mut answer = |request| keeper.answer(request, None, &|| false);
             assert_eq!(answer(open).0, KeeperReply::Done);

@@ -20,6 +20,15 @@ pub enum Failure {
     Lost(String),
     /// There is no workspace of this name.
     Missing,
+    /// One clause: why an archive cannot be used.
+    Rejected(String),
+    /// The real directory is not as it was when an archive was written: some paths, and how many there are.
+    Differs {
+        /// The first ones.
+        paths: Vec<Vec<u8>>,
+        /// All of them.
+        count: u64,
+    },
     /// This path names no change.
     NoChange(Vec<u8>),
     /// A system call failed while doing this.
@@ -35,6 +44,8 @@ impl From<Failure> for KeeperReply {
             Failure::Lost(reason) => Self::Lost(reason),
             Failure::Missing => Self::Missing,
             Failure::NoChange(path) => Self::NoChange { path },
+            Failure::Rejected(reason) => Self::Rejected(reason),
+            Failure::Differs { paths, count } => Self::Differs { paths, count },
             Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },
         }
     }

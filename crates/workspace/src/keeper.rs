@@ -4,9 +4,11 @@
 //! harm the host.
 
 use crate::checkpoints::{Checkpoints, New};
-use crate::failure::{Failure, while_doing};
+use crate::export::{self, Contents, Export};
+use crate::failure::{Failure, errno_of, while_doing};
 use crate::fork::ForkOrigin;
 use crate::history::History;
+use crate::import::{Import, rejected};
 use crate::journal::{self, Journal};
 use crate::named::{self, Named, Wanted};
 use crate::opening;
@@ -15,11 +17,13 @@ use crate::selection::Selection;
 use crate::store::{Store, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
+use nacre_archive::{About, Archive, Entry, Refused};
 use nacre_containment::lock::Lock;
 use nacre_protocol::message;
 use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage, WorkspaceChange};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
 use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
@@ -55,6 +59,8 @@ struct Open {
     staging: Vec<u8>,
     opened: (i64, i64),
     known: Known,
+    /// The paths where the real directory is not as it was below the files of the archive that this began with.
+    differing: Vec<Vec<u8>>,
 }
 
 /// The mount that sessions use.
@@ -100,6 +106,11 @@ impl Keeper {
                 self.0 = Some(open);
                 (KeeperReply::Done, None)
             }),
+            (KeeperRequest::ReadArchive, _) => read_archive(file),
+            (KeeperRequest::Suspend { about, states, .. }, None) => {
+                let none = |_: usize| Err(std::io::ErrorKind::NotFound.into());
+                write_archive(file, &about, &states, None, (&[], Vec::new()), none)
+            }
             (request, Some(open)) => open.answer(request, file, is_leaving),
             (_, None) => Err(Failure::System(Errno::BADFD, "use a workspace that is not open".into())),
         };
@@ -142,9 +153,9 @@ fn as_path(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Opens a workspace. `copy` has the layers of a fork.
-fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
-    let Opening { path: name, stores, removes_stores, unique, id, storage, fork } = opening;
+/// Opens a workspace. `file` has the layers of a fork, or is an archive.
+fn open(opening: Opening, file: Option<OwnedFd>) -> Result<Open, Failure> {
+    let Opening { path: name, stores, removes_stores, unique, id, storage, fork, archive } = opening;
     let (path, stores) = (as_path(name.clone()), as_path(stores));
     let stores = Stores { path: &stores, are_temporary: removes_stores };
     let mounter = opening::enter_namespaces()?;
@@ -156,10 +167,17 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
         return Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into()));
     }
     let is_named = id.is_some();
-    let (store, unique, (opened, known, history), mount) = match id {
+    let (import, copy) = match archive {
+        Some(unpacking) => (Some(Import::new(travelled(file)?.into(), &unpacking, &real)?), None),
+        None => (None, file),
+    };
+    let (store, unique, Begun { opened, known, history, differing }, mount) = match id {
         Some(id) => {
             let wanted = Wanted { stores, id: &id, unique: &unique, path: &path, base: &real, mounter };
-            let named = named::open(&wanted)?;
+            let named = match import {
+                Some(import) => named::import(&wanted, import)?,
+                None => named::open(&wanted)?,
+            };
             let mount = match attach(&real, &named.store, &named.history, mounter) {
                 Ok(mount) => mount,
                 Err(failure) => {
@@ -167,38 +185,87 @@ fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
                     return Err(failure);
                 }
             };
-            let Named { store, about, known, history, .. } = named;
-            (store, about.unique, (about.opened, known, history), mount)
+            let Named { store, about, known, history, differing, .. } = named;
+            (store, about.unique, Begun { opened: about.opened, known, history, differing }, mount)
         }
         None => {
             let origin = fork.map(|origin| ForkOrigin::read(&origin, &real, mounter)).transpose()?;
             let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
             let begun = match origin.zip(copy) {
                 Some((origin, copy)) => go_on(origin, &copy, &mut store, &real),
-                None => begin(&store, &real),
+                None => begin(&store, &real, import, mounter),
             };
-            let mounted = begun.and_then(|begun| attach(&real, &store, &begun.2, mounter).map(|mount| (begun, mount)));
+            let mounted =
+                begun.and_then(|begun| attach(&real, &store, &begun.history, mounter).map(|mount| (begun, mount)));
             let (begun, mount) = mounted.inspect_err(|_| store.remove())?;
             (store, unique, begun, mount)
         }
     };
     let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
     let checkpoints = Checkpoints::new(history, is_named);
-    Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named, staging, opened, known })
+    Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named, staging, opened, known, differing })
 }
 
-/// The moment of the opening, what commits have made, and the layers.
-type Begun = Result<((i64, i64), Known, History), Failure>;
+/// What a workspace begins with.
+struct Begun {
+    /// The moment of the opening.
+    opened: (i64, i64),
+    /// What commits have made.
+    known: Known,
+    history: History,
+    /// See [`Open::differing`].
+    differing: Vec<Vec<u8>>,
+}
 
-fn begin(store: &Store, real: &OwnedFd) -> Begun {
+fn begin(store: &Store, real: &OwnedFd, import: Option<Import>, mounter: Mounter) -> Result<Begun, Failure> {
     let opened = opening::moment(real, store.directory())?;
     let first = store.layers().create(real).map_err(while_doing("create a layer"))?;
-    Ok((opened, Known::default(), History::new(vec![first])))
+    let unpacked =
+        import.map(|import| import.unpack(store.layers().place(), first, real, mounter.marks())).transpose()?;
+    let (history, differing) = (History::new(vec![first]), unpacked.unwrap_or_default());
+    Ok(Begun { opened, known: Known::default(), history, differing })
 }
 
-fn go_on(mut origin: ForkOrigin, copy: &OwnedFd, store: &mut Store, real: &OwnedFd) -> Begun {
+fn go_on(mut origin: ForkOrigin, copy: &OwnedFd, store: &mut Store, real: &OwnedFd) -> Result<Begun, Failure> {
     origin.settle(store, copy, real).map_err(while_doing("use the layers of the workspace in a fork"))?;
-    Ok((origin.opened, origin.known, origin.history))
+    let ForkOrigin { opened, known, history, .. } = origin;
+    Ok(Begun { opened, known, history, differing: Vec::new() })
+}
+
+/// The file that a request needs.
+fn travelled(file: Option<OwnedFd>) -> Result<OwnedFd, Failure> {
+    file.ok_or_else(|| Failure::System(Errno::INVAL, "read a request to the workspace".into()))
+}
+
+fn read_archive(file: Option<OwnedFd>) -> Result<Answer, Failure> {
+    let mut archive = Archive::open(File::from(travelled(file)?)).map_err(rejected)?;
+    let states = archive.states().map_err(rejected)?;
+    let about = serde_json::to_vec(archive.about()).unwrap_or_default();
+    let read = in_memory(&(about, states)).map_err(while_doing("read the archive"))?;
+    Ok((KeeperReply::Done, Some(read)))
+}
+
+/// Writes an archive. `workspace`: the path of the workspace, if it has files of one.
+fn write_archive(
+    file: Option<OwnedFd>,
+    about: &[u8],
+    states: &[u8],
+    workspace: Option<&[u8]>,
+    (entries, missing): (&[Entry], Vec<String>),
+    open: impl FnMut(usize) -> std::io::Result<File>,
+) -> Result<Answer, Failure> {
+    let doing = "write the archive";
+    let mut about: About = serde_json::from_slice(about).map_err(|_| Failure::System(Errno::BADMSG, doing.into()))?;
+    about.workspace = workspace.map(|path| String::from_utf8_lossy(path).into_owned());
+    about.missing.extend(missing);
+    let missing = about.missing.clone();
+    let files = entries.len().saturating_sub(1) as u64;
+    let written = nacre_archive::write(&travelled(file)?.into(), about, states, entries, open);
+    let bytes = written.map_err(|refused| match refused {
+        Refused::System(error) => Failure::System(errno_of(&error), doing.into()),
+        Refused::Because(reason) => Failure::Rejected(reason),
+    })?;
+    Ok((KeeperReply::Suspended { bytes, files }, Some(listed(&missing)?)))
 }
 
 /// Mounts the present layers.
@@ -220,6 +287,7 @@ impl Open {
             KeeperRequest::Open(_)
             | KeeperRequest::List { .. }
             | KeeperRequest::Delete { .. }
+            | KeeperRequest::ReadArchive
             | KeeperRequest::Stop
             | KeeperRequest::Close => Err(Failure::System(Errno::ALREADY, "open an open workspace".into())),
             KeeperRequest::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),
@@ -256,6 +324,8 @@ impl Open {
             }
             KeeperRequest::Prepare { number } => self.prepare(number, interrupt),
             KeeperRequest::Switch => self.switch(),
+            KeeperRequest::Suspend { about, states, owner } => self.suspend(file, &about, &states, owner, interrupt),
+            KeeperRequest::Differing => Ok((KeeperReply::Done, Some(listed(&self.differing)?))),
         }
     }
 
@@ -435,6 +505,26 @@ impl Open {
         let mount = self.checkpoints.switch(&self.store).map_err(while_doing("use the mount of a checkpoint"))?;
         *self.mount.lock() = mount;
         Ok((KeeperReply::Done, None))
+    }
+
+    fn suspend(
+        &mut self,
+        file: Option<OwnedFd>,
+        about: &[u8],
+        states: &[u8],
+        owner: Option<(u32, u32)>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Answer, Failure> {
+        let doing = "look up the files for the archive";
+        self.complete().map_err(while_doing("complete the last commit of the workspace"))?;
+        let (merged, layers) = self.trees().map_err(while_doing(doing))?;
+        let owner = owner.unwrap_or((geteuid().as_raw(), getegid().as_raw()));
+        let sides = self.sides(&merged, &layers, interrupt);
+        let Export { entries, missing, .. } =
+            export::export(&sides, owner).map_err(|trouble| trouble.while_doing(doing))?;
+        let mut contents = Contents::new(&sides, &entries);
+        let open = |number| contents.open(number);
+        write_archive(file, about, states, Some(&self.path), (&entries, missing), open)
     }
 
     /// What programs see, and the layers.

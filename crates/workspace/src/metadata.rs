@@ -77,9 +77,14 @@ impl Metadata {
         Self { mode, ..self }
     }
 
+    /// The same with another user and group.
+    pub fn owned_by(self, owner: (u32, u32)) -> Self {
+        Self { owner, ..self }
+    }
+
     /// The same with the owner of another entry.
     pub fn owned_like(self, found: &Stat) -> Self {
-        Self { owner: (found.st_uid, found.st_gid), ..self }
+        self.owned_by((found.st_uid, found.st_gid))
     }
 
     /// The value of an extended attribute.

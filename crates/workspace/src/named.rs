@@ -18,6 +18,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::history::History;
+use crate::import::Import;
 use crate::journal::{self, Journal};
 use crate::known::Known;
 use crate::layers;
@@ -41,6 +42,8 @@ const MAX_ID_BYTES: usize = 128;
 /// How long a workspace may be in use before that is an error: a keeper and programs whose host has been killed end soon.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// Why an archive is not unpacked there.
+const EXISTS: &str = "it exists already, and an archive needs a new one: delete it, or choose another id";
 
 /// A workspace to open.
 pub struct Wanted<'a> {
@@ -68,6 +71,8 @@ pub struct Named {
     pub known: Known,
     /// Its layers and checkpoints.
     pub history: History,
+    /// The paths where the real directory is not as it was below the files of the archive.
+    pub differing: Vec<Vec<u8>>,
     /// Whether it was created just now.
     is_new: bool,
 }
@@ -119,9 +124,23 @@ pub fn open(wanted: &Wanted<'_>) -> std::result::Result<Named, Failure> {
             Err(Obstacle::Failed(Errno::NOENT)) => {}
             Err(Obstacle::Failed(errno)) => return Err(while_doing(doing())(errno)),
         }
-        if let Some(created) = create(wanted, &name)? {
+        if let Some(created) = create(wanted, &name, None)? {
             return Ok(created);
         }
+    }
+}
+
+/// Creates a named workspace with the files of an archive.
+///
+/// # Errors
+/// [`Failure::InUse`] if there is one of this name, those of [`Import::unpack`] and of [`Store::create`].
+pub fn import(wanted: &Wanted<'_>, import: Import) -> std::result::Result<Named, Failure> {
+    let name = name_of(wanted.id)?;
+    let exists = || Failure::InUse(EXISTS.into());
+    match hold(wanted.stores.path, &name, Some(wanted.mounter)) {
+        Err(Obstacle::Failed(Errno::NOENT)) => create(wanted, &name, Some(import))?.ok_or_else(exists),
+        Err(Obstacle::Failed(errno)) => Err(while_doing(format!("create the workspace '{}'", wanted.id))(errno)),
+        Ok(_) | Err(Obstacle::InUse(_)) => Err(exists()),
     }
 }
 
@@ -240,7 +259,7 @@ fn try_to_hold(stores: &Path, name: &[u8], mounter: Option<Mounter>) -> std::res
 }
 
 /// Creates a named workspace. `None` if another process has just done so.
-fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>, Failure> {
+fn create(wanted: &Wanted<'_>, name: &[u8], import: Option<Import>) -> std::result::Result<Option<Named>, Failure> {
     let doing = || format!("create the workspace '{}'", wanted.id);
     let base = wanted.base;
     let mut store = Store::create(&wanted.stores, wanted.unique.as_bytes(), Storage::Disk)?;
@@ -257,20 +276,26 @@ fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>
             };
             about.write(store.directory())?;
             state::write_known(store.directory(), &Known::default())?;
-            let history = History::new(vec![store.layers().create(base)?]);
+            let first = store.layers().create(base)?;
+            let history = History::new(vec![first]);
             history.write(store.directory())?;
             state::mark_open(store.directory())?;
-            Ok((about, history))
+            Ok((about, history, first))
         })();
-        let (about, history) = noted.map_err(while_doing(doing()))?;
+        let (about, history, first) = noted.map_err(while_doing(doing()))?;
+        let marks = wanted.mounter.marks();
+        let unpacked = import.map(|import| import.unpack(store.layers().place(), first, base, marks)).transpose()?;
+        let differing = unpacked.unwrap_or_default();
         // A directory of this name is never empty, so it is not replaced.
         match store.rename(name) {
             Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(None),
-            renamed => renamed.map(|()| Some((about, history))).map_err(while_doing(doing())),
+            renamed => renamed.map(|()| Some((about, history, differing))).map_err(while_doing(doing())),
         }
     });
     match created {
-        Ok(Some((about, history))) => Ok(Some(Named { store, about, known: Known::default(), history, is_new: true })),
+        Ok(Some((about, history, differing))) => {
+            Ok(Some(Named { store, about, known: Known::default(), history, differing, is_new: true }))
+        }
         other => {
             store.remove();
             other.map(|_| None)
@@ -334,7 +359,7 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
     // What a keeper that died had not removed.
     let _ = store.layers().keep_only(history.stacks());
     let _ = history.keep_only_texts(store.layers().place());
-    Ok(Named { store, about, known, history, is_new: false })
+    Ok(Named { store, about, known, history, differing: Vec::new(), is_new: false })
 }
 
 #[cfg(test)]

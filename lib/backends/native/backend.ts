@@ -6,6 +6,7 @@ import type { Hidden } from '../../base/redact.js'
 import type { NativeKilledBy, NativeProcess, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type * as api from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
+import type { resumeOptions, suspendOptions } from '../../calls/suspend.js'
 import type { EventPlan } from '../../requests/events.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
@@ -21,11 +22,11 @@ import type {
 } from '../../sandbox/backend.js'
 import { serveCall } from '../../sandbox/host-commands.js'
 import type { EnvLists } from '../../schema/env.js'
-import type { OptionValues } from '../../schema/kind.js'
+import type { CompleteValues, OptionValues } from '../../schema/kind.js'
 import { Attachments } from './attachments.js'
 import type { Observer } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
-import { Engine } from './engine.js'
+import { abortable, Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
@@ -373,6 +374,33 @@ export class NativeBackend implements Backend {
   destroy(): Promise<void> {
     this.jobs.letGo()
     return this.#engine.destroy()
+  }
+
+  /** Writes the sandbox to a file, and ends it. */
+  async suspend(
+    place: string,
+    { busy, signal }: CompleteValues<typeof suspendOptions>,
+  ): Promise<api.Suspended> {
+    const suspended = await abortable(this.#engine, 'the suspension', signal, (native, id) =>
+      native.suspend(id, place, busy === 'reject'),
+    )
+    await this.destroy()
+    return suspended
+  }
+
+  /** Goes on with an archive, before anything else is called. */
+  async resume(
+    place: string,
+    { onDifference, maxBytes }: CompleteValues<typeof resumeOptions>,
+  ): Promise<Omit<api.Resumed, 'sandbox'>> {
+    return await this.#engine.call((native, id) =>
+      native.resume(id, place, onDifference === 'reject', maxBytes),
+    )
+  }
+
+  /** Whether an archive has files of a workspace. */
+  async hasFiles(place: string): Promise<boolean> {
+    return (await this.#engine.call((native, id) => native.readArchive(id, place))).hasFiles
   }
 
   /** A sandbox with the same options, except that neither it nor its workspace has a name. */

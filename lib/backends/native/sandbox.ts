@@ -1,13 +1,16 @@
 /** `Sandbox`: the facade on this process's engine. */
 
 import { calledBy } from '../../base/call-site.js'
+import { absolute } from '../../base/working-directory.js'
 import type * as api from '../../calls/index.js'
 import { sandboxForwardOptions } from '../../calls/ports.js'
+import { resumeOptions, suspendOptions } from '../../calls/suspend.js'
 import { planFork } from '../../requests/workspace.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { portNumber } from '../../schema/http.js'
-import { readArgument, readOptions } from '../../schema/read.js'
+import { directory } from '../../schema/paths.js'
+import { readArgument, readEntries, readOptions, readWithDefaults } from '../../schema/read.js'
 import { NativeBackend } from './backend.js'
 import { planSandbox, type SandboxPlan } from './plan/sandbox.js'
 import { LocalSession } from './session.js'
@@ -34,6 +37,12 @@ class BackendSandbox extends SandboxFacade<LocalSession> implements api.Sandbox 
     return isOne ? forks[0] : forks
   }
 
+  async suspend(file: string | URL, options?: api.SuspendOptions): Promise<api.Suspended> {
+    const place = absolute(readArgument(directory.read, file, 'file'))
+    const plan = readWithDefaults(suspendOptions, options, 'suspend')
+    return calledBy(this.suspend, this.#backend.suspend(place, plan))
+  }
+
   async forward(port: number, options?: api.SandboxForwardOptions): Promise<api.Forwarding> {
     const number = readArgument(portNumber.read, port, 'port')
     const place = readOptions(sandboxForwardOptions, options, 'forward')
@@ -57,6 +66,34 @@ export class Sandbox extends BackendSandbox {
       await sandbox.destroy()
       throw error
     }
+  }
+
+  static async resume(file: string | URL, options: api.ResumeOptions = {}): Promise<api.Resumed> {
+    const place = absolute(readArgument(directory.read, file, 'file'))
+    const { onDifference, maxBytes, ...own } = Object.fromEntries(
+      readEntries(options, 'the options of Sandbox.resume'),
+    ) as api.ResumeOptions
+    const plan = readWithDefaults(resumeOptions, { onDifference, maxBytes }, 'Sandbox.resume')
+    const workspace = own.workspace ?? (await hasFiles(place, own) ? 'copy-on-write' : undefined)
+    const sandboxPlan = planSandbox({ ...own, workspace })
+    const backend = new NativeBackend(sandboxPlan, sandboxOf)
+    try {
+      const resumed = await backend.resume(place, plan)
+      return { sandbox: sandboxOf(backend, sandboxPlan), ...resumed }
+    } catch (error) {
+      await backend.destroy()
+      throw error
+    }
+  }
+}
+
+/** Whether an archive has files of a workspace. A sandbox reads it that is not used for anything else. */
+async function hasFiles(place: string, options: api.SandboxOptions): Promise<boolean> {
+  const backend = new NativeBackend(planSandbox({ ...options, keep: undefined }))
+  try {
+    return await backend.hasFiles(place)
+  } finally {
+    await backend.destroy()
   }
 }
 

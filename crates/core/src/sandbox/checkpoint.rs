@@ -90,7 +90,7 @@ impl Sandbox {
         let sandbox = self.clone();
         async move {
             let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
-            pause.check(when_busy)?;
+            pause.check(when_busy, "use busy: 'copy'")?;
             let States { ids, text, hold_mount } = sandbox.states(&pause).await?;
             sandbox.deleted_sessions_end().await;
             let may_seal = pause.is_idle() && !hold_mount;

@@ -33,7 +33,7 @@ impl Sandbox {
         async move {
             let begun = async {
                 let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
-                pause.check(when_busy)?;
+                pause.check(when_busy, "use busy: 'copy'")?;
                 let sessions = sandbox.save(&pause).await?;
                 sandbox.deleted_sessions_end().await;
                 Ok(Some((workspace, pause, sessions)))

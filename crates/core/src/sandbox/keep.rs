@@ -164,6 +164,16 @@ impl Sandbox {
         self.keep_sessions(sessions).await.iter().for_each(|id| keeper.changed.add(id));
     }
 
+    /// Writes these states, after which nothing changes.
+    pub(super) async fn keep_all(&self, sessions: &[KeptSession]) {
+        let Some(keeper) = self.inner.keeper.get() else { return };
+        let _turn = keeper.turn.lock().await;
+        keeper.changed.take();
+        for session in sessions {
+            self.write_kept(keeper, &session.new.id, Some(session.clone())).await;
+        }
+    }
+
     /// Writes the last states, of these sessions, before anything ends. The sandbox takes no more calls.
     pub(super) async fn keep_last(&self, mut sessions: Vec<OpenSession>) {
         let Some(keeper) = self.inner.keeper.get() else { return };

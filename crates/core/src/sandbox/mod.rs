@@ -11,6 +11,7 @@ mod ports;
 mod secrets;
 mod steps;
 mod surroundings;
+mod suspend;
 mod workspace;
 
 use crate::capabilities::{Capabilities, ShellError};
@@ -52,6 +53,7 @@ pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
 pub use pause::{Pause, WhenBusy};
 pub use ports::OpenPort;
+pub use suspend::{ResumeOptions, Resumed, Suspended};
 
 /// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";
@@ -94,6 +96,8 @@ struct Inner {
     keeper: OnceLock<Keeper>,
     /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
+    /// Lasts from the suspension of the sandbox to its end.
+    suspended: Lock<Option<Pause>>,
 }
 
 /// A session that calls can use.
@@ -161,6 +165,7 @@ impl Sandbox {
                 keeper: OnceLock::new(),
                 feed,
                 files: Arc::default(),
+                suspended: Lock::default(),
                 config,
             }),
         }
@@ -448,6 +453,8 @@ impl Sandbox {
             for closed in closing {
                 closed.await;
             }
+            let suspended = sandbox.inner.suspended.lock().take();
+            drop(suspended);
             sandbox.let_go_of_kept();
             let record = sandbox.inner.record.lock().take();
             if let Some(record) = record {

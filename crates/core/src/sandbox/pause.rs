@@ -99,13 +99,13 @@ impl Pause {
         self.is_idle
     }
 
-    /// Fails if the caller does not want to go on while the workspace is in use.
+    /// Fails if the caller does not want to go on while the workspace is in use. `otherwise`: what helps beside their end.
     ///
     /// # Errors
     /// `WORKSPACE_BUSY`.
-    pub fn check(&self, when_busy: WhenBusy) -> Result<(), Error> {
+    pub fn check(&self, when_busy: WhenBusy, otherwise: &str) -> Result<(), Error> {
         match when_busy {
-            WhenBusy::Reject if !self.is_idle => Err(in_use_error(&self.frozen)),
+            WhenBusy::Reject if !self.is_idle => Err(in_use_error(&self.frozen, otherwise)),
             _ => Ok(()),
         }
     }
@@ -182,11 +182,11 @@ impl Drop for Pause {
     }
 }
 
-fn in_use_error(frozen: &[Busy]) -> Error {
+fn in_use_error(frozen: &[Busy], otherwise: &str) -> Error {
     let message = if frozen.is_empty() {
         "a shell has a named pipe or a locked file open, a file is being written, or a session is ending".into()
     } else {
-        format!("programs are using the workspace: {}; end them, or use busy: 'copy'", names_of(frozen))
+        format!("programs are using the workspace: {}; end them, or {otherwise}", names_of(frozen))
     };
     Error::new(Code::WorkspaceBusy, message)
 }

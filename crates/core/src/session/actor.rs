@@ -195,10 +195,12 @@ impl Session {
         };
         if let Some(saved) = saved {
             session.engine.lose(saved.missing());
-            let (shell, status, cwd) = saved.into_parts();
+            let ((shell, without), status, cwd) = saved.into_parts();
             session.foreground.keep_status(status);
             session.cx.cwd = cwd;
-            shell.into_iter().for_each(|shell| session.engine.begin_with(shell, status));
+            if let Some(shell) = shell {
+                session.engine.begin_with(shell, without, status);
+            }
         }
         session
     }

@@ -1,15 +1,17 @@
 //! The state of a session's shell, which another session can begin with, and how a shell writes it down.
 
+use super::context::Context;
 use crate::shell::channel::Channel;
 use crate::shell::plain_state::Snapshot;
 use crate::sys;
+use nacre_protocol::shell::portable::{self, Move};
 use nacre_protocol::shell::{Lost, Request, RequestFlags, RequestKind, holds_mount, is_whole, not_restored};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
@@ -30,10 +32,19 @@ pub struct Saved {
     status: i32,
     /// The directory after the last command.
     cwd: Vec<u8>,
+    /// See [`Without`].
+    without: Without,
     /// The session reports that it has lost these.
     #[serde(skip)]
     missing: Vec<String>,
+    /// The environment that the shell began with.
+    #[serde(skip)]
+    env: Vec<(OsString, OsString)>,
 }
+
+/// Names of variables that a shell does not take from its environment. Then its state is without what it has from there, see
+/// [`portable`].
+pub(super) type Without = Option<Vec<Vec<u8>>>;
 
 /// The state of a shell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,15 +58,64 @@ pub(super) enum SavedShell {
 impl Saved {
     /// Whether the shell holds something of its mount of the workspace: see [`holds_mount`].
     pub fn holds_mount(&self) -> bool {
-        matches!(&self.shell, Some(SavedShell::Items(items)) if holds_mount(items))
+        self.items().is_some_and(holds_mount)
     }
 
     /// What a shell that begins with this state does not have: see [`not_restored`]. The plain engine does not know it.
     pub fn not_restored(&self) -> Vec<String> {
+        self.items().map(not_restored).unwrap_or_default()
+    }
+
+    fn items(&self) -> Option<&[u8]> {
         match &self.shell {
-            Some(SavedShell::Items(items)) => not_restored(items),
-            Some(SavedShell::Plain(_)) | None => Vec::new(),
+            Some(SavedShell::Items(items)) => Some(items),
+            Some(SavedShell::Plain(_)) | None => None,
         }
+    }
+
+    /// Whether a session can begin with it. It may come from another machine.
+    pub fn is_whole(&self) -> bool {
+        match &self.shell {
+            Some(SavedShell::Items(items)) => is_whole(items) && items.len() <= MAX_STATE_BYTES,
+            Some(SavedShell::Plain(state)) => state.is_whole(),
+            None => true,
+        }
+    }
+
+    /// The state for a shell with another environment, perhaps on another machine.
+    pub fn portable(mut self) -> Self {
+        if self.without.is_none() {
+            let (shell, without) = match self.shell {
+                Some(SavedShell::Items(items)) => {
+                    let (items, own) = portable::without_inherited(&items, &self.env);
+                    (Some(SavedShell::Items(items)), Some(own))
+                }
+                Some(SavedShell::Plain(state)) => {
+                    let (state, own) = state.without_inherited(&self.env);
+                    (Some(SavedShell::Plain(state)), Some(own))
+                }
+                None => (None, None),
+            };
+            (self.shell, self.without) = (shell, without);
+        }
+        self
+    }
+
+    /// The state with its directories where they are now.
+    pub fn moved(self, moves: &[Move]) -> Self {
+        let shell = self.shell.map(|shell| match shell {
+            SavedShell::Items(items) => SavedShell::Items(portable::moved(&items, moves)),
+            SavedShell::Plain(state) => SavedShell::Plain(state.moved(moves)),
+        });
+        let cwd = portable::moved_path(&self.cwd, moves).unwrap_or(self.cwd);
+        Self { shell, cwd, ..self }
+    }
+
+    /// The names and paths of the programs that the shell has run, as far as it remembers them.
+    pub fn programs(&self) -> Vec<(String, PathBuf)> {
+        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+        let found = self.items().map(portable::programs).unwrap_or_default();
+        found.into_iter().map(|(name, path)| (text(name).to_string_lossy().into_owned(), text(path).into())).collect()
     }
 
     /// Lets the session that begins with it report what its shell does not have.
@@ -73,14 +133,20 @@ impl Saved {
         self.missing.iter().map(lost).collect()
     }
 
-    /// `status`: `$?`. `cwd`: the directory after the last command.
-    pub(super) fn new(shell: Option<SavedShell>, status: u64, cwd: &Path) -> Self {
-        Self { shell, status: status as i32, cwd: cwd.as_os_str().as_bytes().to_vec(), missing: Vec::new() }
+    /// `status`: `$?`. The directory after the last command, and the environment that the shell began with, are those of `cx`.
+    pub(super) fn new((shell, without): (Option<SavedShell>, Without), status: u64, cx: &Context) -> Self {
+        let cwd = cx.cwd.as_os_str().as_bytes().to_vec();
+        Self { shell, status: status as i32, cwd, without, missing: Vec::new(), env: cx.config.env.clone() }
+    }
+
+    /// The same of another shell state, which has everything.
+    pub(super) fn with(self, items: Vec<u8>) -> Self {
+        Self { shell: Some(SavedShell::Items(items)), without: None, ..self }
     }
 
     /// Its parts: see [`Saved::new`].
-    pub(super) fn into_parts(self) -> (Option<SavedShell>, i32, PathBuf) {
-        (self.shell, self.status, PathBuf::from(OsString::from_vec(self.cwd)))
+    pub(super) fn into_parts(self) -> ((Option<SavedShell>, Without), i32, PathBuf) {
+        ((self.shell, self.without), self.status, PathBuf::from(OsString::from_vec(self.cwd)))
     }
 }
 

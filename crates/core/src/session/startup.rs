@@ -200,6 +200,7 @@ impl Session {
     }
 
     pub(super) fn set_up(&mut self) {
+        self.engine.inherit(&self.cx.config.env);
         let withheld = self.cx.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let env =
             withheld.map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat());

@@ -4,6 +4,7 @@
 //! message is a header followed by its payload. A payload above [`LONGEST_PAYLOAD`] travels in a file instead, whose
 //! descriptor is the last one passed.
 
+pub mod portable;
 mod reply;
 mod request;
 
@@ -41,15 +42,13 @@ pub fn holds_mount(checkpoint: &[u8]) -> bool {
 /// `descriptor 7`.
 pub fn not_restored(checkpoint: &[u8]) -> Vec<String> {
     let mut missing = Vec::new();
-    let mut rest = checkpoint;
-    while let Some((kind, value, next)) = next_item(rest) {
+    for Item { kind, value, .. } in items(checkpoint) {
         let value = String::from_utf8_lossy(value);
         match kind {
             JOBS => missing.extend(value.lines().filter_map(job)),
             DESCRIPTORS => missing.extend(value.split(' ').map(|number| format!("descriptor {number}"))),
             _ => {}
         }
-        rest = next;
     }
     missing.truncate(MOST_TEXTS);
     missing
@@ -57,24 +56,48 @@ pub fn not_restored(checkpoint: &[u8]) -> Vec<String> {
 
 /// The items of a checkpoint that a new shell gets.
 pub fn restorable(checkpoint: &[u8]) -> Vec<u8> {
-    let (mut items, mut rest) = (Vec::with_capacity(checkpoint.len()), checkpoint);
-    while let Some((kind, _, next)) = next_item(rest) {
-        if kind != JOBS && kind != DESCRIPTORS {
-            items.extend_from_slice(&rest[..rest.len() - next.len()]);
-        }
-        rest = next;
-    }
-    items.extend_from_slice(rest);
-    items
+    let mut kept = Vec::with_capacity(checkpoint.len());
+    items(checkpoint).filter(|item| !matches!(item.kind, JOBS | DESCRIPTORS)).for_each(|item| item.write(&mut kept));
+    kept
 }
 
-/// The kind and value of the first item, and what follows it. `None` if there is no whole item.
-fn next_item(items: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+/// A part of a checkpoint.
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    kind: u32,
+    number: u32,
+    name: &'a [u8],
+    value: &'a [u8],
+}
+
+impl Item<'_> {
+    fn write(&self, to: &mut Vec<u8>) {
+        for number in [self.kind, self.number, self.name.len() as u32, self.value.len() as u32] {
+            to.extend(number.to_ne_bytes());
+        }
+        for text in [self.name, self.value] {
+            to.extend_from_slice(text);
+            to.push(0);
+        }
+    }
+}
+
+/// The whole items of a checkpoint.
+fn items(mut checkpoint: &[u8]) -> impl Iterator<Item = Item<'_>> {
+    std::iter::from_fn(move || {
+        let (item, rest) = next_item(checkpoint)?;
+        checkpoint = rest;
+        Some(item)
+    })
+}
+
+/// The first item, and what follows it. `None` if there is no whole item.
+fn next_item(items: &[u8]) -> Option<(Item<'_>, &[u8])> {
     let (header, rest) = items.split_first_chunk::<16>()?;
     let number = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-    let rest = rest.get(number(8) as usize + 1..)?;
-    let (value, rest) = rest.split_at_checked(number(12) as usize)?;
-    Some((number(0), value, rest.get(1..)?))
+    let (name, rest) = rest.split_at_checked(number(8) as usize)?;
+    let (value, rest) = rest.get(1..)?.split_at_checked(number(12) as usize)?;
+    Some((Item { kind: number(0), number: number(4), name, value }, rest.get(1..)?))
 }
 
 /// A line of the builtin `jobs`, like `[1]+  Running                 sleep 60 &`. Further lines of

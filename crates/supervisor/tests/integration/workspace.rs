@@ -41,6 +41,7 @@ impl Keeper {
             id: None,
             storage: Storage::Disk,
             fork: None,
+            archive: None,
         });
         let (reply, shares) = ask(&socket, &open);
         assert_eq!(reply, KeeperReply::Done);

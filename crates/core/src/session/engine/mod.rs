@@ -4,10 +4,11 @@ mod plain;
 
 pub(super) use plain::first_letter;
 
-use super::saved::SavedShell;
+use super::saved::{SavedShell, Without};
 use crate::capabilities::Engine;
 use crate::error::Error;
 use crate::shell::plain_state::{Scope, Snapshot};
+use nacre_protocol::shell::portable::{Variables, with_inherited};
 use nacre_protocol::shell::{Lost, restorable};
 use std::os::fd::OwnedFd;
 
@@ -23,6 +24,8 @@ pub(super) struct SessionEngine {
     failure: Option<Error>,
     /// What could not be restored, until the next result reports it.
     lost: Vec<Lost>,
+    /// Of the state that the next shell begins with.
+    without: Without,
 }
 
 enum EngineMode {
@@ -38,6 +41,12 @@ struct Checkpoint {
     items: Option<Vec<u8>>,
     /// How often it has been sent to a new shell without a reply.
     restores: u32,
+}
+
+impl Checkpoint {
+    fn inherit(&mut self, env: &Variables, own: &[Vec<u8>]) {
+        self.items = self.items.take().map(|items| with_inherited(&items, env, own));
+    }
 }
 
 /// The plain engine.
@@ -74,7 +83,7 @@ impl SessionEngine {
     pub(super) fn new(uses_builtin: bool) -> Self {
         let mode =
             if uses_builtin { EngineMode::Builtin(Checkpoint::default()) } else { EngineMode::Plain(Box::default()) };
-        Self { mode, version: String::new(), failure: None, lost: Vec::new() }
+        Self { mode, version: String::new(), failure: None, lost: Vec::new(), without: None }
     }
 
     /// What runs the session's commands.
@@ -137,7 +146,8 @@ impl SessionEngine {
 
     /// Begins with a saved state and `$?`. What the plain engine has saved is text that only it restores, so the session
     /// goes on with it, also where bash could load the builtin.
-    pub(super) fn begin_with(&mut self, shell: SavedShell, status: i32) {
+    pub(super) fn begin_with(&mut self, shell: SavedShell, without: Without, status: i32) {
+        self.without = without;
         match (shell, &mut self.mode) {
             (SavedShell::Items(items), EngineMode::Builtin(checkpoint)) => checkpoint.items = Some(items),
             (SavedShell::Items(_), EngineMode::Plain(_)) => self.lose_state("the plain engine does not restore it"),
@@ -147,12 +157,22 @@ impl SessionEngine {
         }
     }
 
-    /// The state that the next shell begins with. It will not have the jobs of the former one.
-    pub(super) fn next_state(&self) -> Option<SavedShell> {
-        match &self.mode {
-            EngineMode::Builtin(checkpoint) => Some(SavedShell::Items(restorable(checkpoint.items.as_deref()?))),
-            EngineMode::Plain(plain) => plain.state.clone().map(SavedShell::Plain),
+    /// Completes a state that began elsewhere with the environment of this session.
+    pub(super) fn inherit(&mut self, env: &Variables) {
+        let Some(own) = self.without.take() else { return };
+        match &mut self.mode {
+            EngineMode::Builtin(checkpoint) => checkpoint.inherit(env, &own),
+            EngineMode::Plain(plain) => plain.inherit(env, &own),
         }
+    }
+
+    /// The state that the next shell begins with. It will not have the jobs of the former one.
+    pub(super) fn next_state(&self) -> (Option<SavedShell>, Without) {
+        let state = match &self.mode {
+            EngineMode::Builtin(checkpoint) => checkpoint.items.as_deref().map(restorable).map(SavedShell::Items),
+            EngineMode::Plain(plain) => plain.state.clone().map(SavedShell::Plain),
+        };
+        (state, self.without.clone())
     }
 
     /// Whether a shell starts with a saved state, and so in a directory that it had. Otherwise it starts in the session's.
@@ -287,7 +307,7 @@ mod tests {
         engine.disconnect();
         assert!(engine.kind() == Engine::Plain && !engine.has_state() && engine.has_lost());
         let mut engine = SessionEngine::new(false);
-        engine.begin_with(SavedShell::Items(b"state".to_vec()), 0);
+        engine.begin_with(SavedShell::Items(b"state".to_vec()), None, 0);
         assert_eq!(engine.take_lost().len(), 1);
     }
 }

@@ -25,6 +25,7 @@ use crate::shell::plain_state::{ReadOnly, Report as Dump, Scope, Snapshot, quote
 use crate::shell::state::Ticket;
 use crate::supervisor::WITHHELD;
 use crate::sys;
+use nacre_protocol::shell::portable::Variables;
 use nacre_protocol::shell::{Lost, Refusal, Reply};
 use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
 use std::ffi::OsString;
@@ -40,6 +41,14 @@ const LONGEST_DUMP: u64 = 64 << 20;
 impl Plain {
     pub(super) fn has_state(&self) -> bool {
         self.state.is_some() || self.untried.as_ref().is_some_and(|checkpoint| checkpoint.items.is_some())
+    }
+
+    /// Completes a state that began elsewhere.
+    pub(super) fn inherit(&mut self, env: &Variables, own: &[Vec<u8>]) {
+        self.state = self.state.take().map(|state| state.with_inherited(env, own));
+        if let Some(untried) = &mut self.untried {
+            untried.inherit(env, own);
+        }
     }
 
     /// Forgets the running shell: its supervisor is gone, or it belongs to a process now.
@@ -153,6 +162,7 @@ impl Session {
     /// Gets the first state from a bash that runs nothing, which also checks that bash exists.
     pub fn plain_set_up(&mut self) {
         self.cx.timers.clear(Timer::Hello);
+        self.engine.inherit(&self.cx.config.env);
         if self.engine.plain().is_some_and(|plain| plain.state.is_some()) {
             return self.cx.events.push_back(Event::SetUp);
         }

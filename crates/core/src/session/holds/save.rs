@@ -8,7 +8,7 @@ use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::session::context::Context;
 use crate::session::engine::SessionEngine;
-use crate::session::saved::{Saved, SavedShell, ask};
+use crate::session::saved::{Saved, ask};
 use crate::session::shell_link::ShellLink;
 use crate::shell::channel::Channel;
 use crate::shell::state::{Shell, State};
@@ -33,7 +33,7 @@ impl Holds {
                     (save_from(cx, link.channel().map(|channel| &**channel), status), cx.config.id.clone());
                 tokio::spawn(async move { reply.send(saving.await.ok_or_else(|| unsaved(&session))) });
             }
-            _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, &cx.cwd)))),
+            _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, cx)))),
         }
     }
 }
@@ -49,7 +49,7 @@ pub fn save_before(
 ) {
     let Some(ticket) = state.running().map(|run| run.ticket) else { return };
     if engine.kind() == Engine::Plain {
-        let _ = reply.send(Saved::new(engine.next_state(), status, &cx.cwd));
+        let _ = reply.send(Saved::new(engine.next_state(), status, cx));
     } else if state.can_detach(ticket) {
         let saving = save_from(cx, standby, status);
         tokio::spawn(async move {
@@ -64,8 +64,8 @@ pub fn save_before(
 fn save_from(cx: &mut Context, from: Option<&Channel>, status: u64) -> impl Future<Output = Option<Saved>> + use<> {
     let (id, fork_key) = (cx.numbers.next(), cx.numbers.fork_key());
     let asked = from.and_then(|channel| ask(channel, id, fork_key).ok());
-    let cwd = cx.cwd.clone();
-    async move { Some(Saved::new(Some(SavedShell::Items(asked?.read().await?)), status, &cwd)) }
+    let saved = Saved::new((None, None), status, cx);
+    async move { Some(saved.with(asked?.read().await?)) }
 }
 
 fn unsaved(session: &str) -> Error {

@@ -2,10 +2,14 @@
 //! that command only.
 
 use super::declaration::Declaration;
-use super::dump::{Dump, Section};
+use super::dump::{Dump, SECTIONS, Section};
 use super::quote::quote;
-use super::statements::{parse_traps, statements};
+use super::statements::{parse_traps, statements, value_of, words};
+use nacre_protocol::shell::portable::{self, Move, Variables, moved_path};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 /// Changes of variables; `None` unsets.
 pub type EnvChanges = [(String, Option<String>)];
@@ -174,6 +178,74 @@ impl Snapshot {
         Ok(changed)
     }
 
+    /// Whether it has everything that a shell begins with. It may come from another machine.
+    pub fn is_whole(&self) -> bool {
+        self.sections.len() == SECTIONS && self.functions.len().is_multiple_of(2)
+    }
+
+    /// The state without the variables that are as in this environment, and the names in it for which the state has something else,
+    /// or nothing.
+    pub fn without_inherited(mut self, env: &Variables) -> (Self, Vec<Vec<u8>>) {
+        let inherited: BTreeMap<&[u8], &OsStr> = portable::inherited(env).collect();
+        let mut own: BTreeSet<Vec<u8>> = inherited.keys().map(|name| name.to_vec()).collect();
+        let mut text = Vec::new();
+        for statement in statements(self.variables()) {
+            let same = Declaration::parse(statement).filter(|one| {
+                let value = one.value.map(value_of);
+                one.flags == b"-x" && inherited.get(one.name).map(|value| value.as_bytes()) == value.as_deref()
+            });
+            match same {
+                Some(one) => drop(own.remove(one.name)),
+                None => text.extend([statement, b"\n"].concat()),
+            }
+        }
+        self.sections[Section::Variables as usize] = text;
+        // Programs have other paths elsewhere.
+        self.sections[Section::Hashes as usize].clear();
+        (self, own.into_iter().collect())
+    }
+
+    /// The state with the variables of an environment, except for the names in `own`.
+    pub fn with_inherited(mut self, env: &Variables, own: &[Vec<u8>]) -> Self {
+        let mut known: BTreeSet<Vec<u8>> = own.iter().cloned().collect();
+        known.extend(
+            statements(self.variables()).into_iter().filter_map(|one| Some(Declaration::parse(one)?.name.to_vec())),
+        );
+        let mut text = Vec::new();
+        for (name, value) in portable::inherited(env).filter(|(name, _)| !known.contains(*name)) {
+            text.extend([b"declare -x ", name, b"=", &quote(value.as_bytes()), b"\n"].concat());
+        }
+        text.extend_from_slice(self.variables());
+        self.sections[Section::Variables as usize] = text;
+        self
+    }
+
+    /// The state with its directories where they are now.
+    pub fn moved(mut self, moves: &[Move]) -> Self {
+        let moved = |path: &[u8]| moved_path(path, moves);
+        let cwd = &mut self.sections[Section::Cwd as usize];
+        *cwd = moved(cwd).unwrap_or_else(|| std::mem::take(cwd));
+        let pushed = &self.sections[Section::Directories as usize];
+        let pushed =
+            words(pushed).into_iter().map(|word| moved(&value_of(word)).map_or(word.to_vec(), |path| quote(&path)));
+        let pushed = pushed.collect::<Vec<_>>().join(&b' ');
+        self.sections[Section::Directories as usize] = pushed;
+        let mut text = Vec::new();
+        for statement in statements(self.variables()) {
+            let directory = Declaration::parse(statement).filter(|one| matches!(one.name, b"PWD" | b"OLDPWD"));
+            let place = directory.and_then(|one| Some((one, moved(&value_of(one.value?))?)));
+            match place {
+                Some((Declaration { flags, name, .. }, path)) => {
+                    text.extend([b"declare ", flags, b" ", name, b"=", &quote(&path)].concat());
+                }
+                None => text.extend_from_slice(statement),
+            }
+            text.push(b'\n');
+        }
+        self.sections[Section::Variables as usize] = text;
+        self
+    }
+
     /// The session's directory.
     pub fn cwd(&self) -> &[u8] {
         &self.sections[Section::Cwd as usize]
@@ -274,7 +346,6 @@ fn without(variables: &[u8], names: &[&str]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dump::SECTIONS;
     use super::*;
 
     fn report(variables: &str, traps: &str, locals: &str, flags: &str) -> Report {
@@ -328,5 +399,26 @@ mod tests {
         let changed = state.with_env(&[("a".into(), Some("it's".into())), ("gone".into(), None)]).unwrap();
         assert_eq!(variables(&changed), "declare -r fixed=\"1\"\ndeclare -x a='it'\\''s'\n");
         assert_eq!(state.with_env(&[("fixed".into(), None)]), Err(ReadOnly("fixed".into())));
+    }
+
+    #[test]
+    fn a_state_takes_the_environment_of_its_new_place() {
+        let env = |variables: &[(&str, &str)]| {
+            variables.iter().map(|(name, value)| (name.into(), value.into())).collect::<Vec<_>>()
+        };
+        let text = "declare -x A=\"a \\\"\\$b\"\ndeclare -x N=$'x\\ny'\ndeclare -x C=\"c\"\ndeclare -- D=\"d\"\ndeclare -x PWD=\"/old/x\"\n";
+        let state = Snapshot::after(report(text, "", "", ""), None, &Scope::default());
+        let before = env(&[("A", "a \"$b"), ("N", "x\ny"), ("C", "other"), ("D", "d"), ("GONE", "1")]);
+        let (carried, own) = state.without_inherited(&before);
+        assert_eq!(variables(&carried), "declare -x C=\"c\"\ndeclare -- D=\"d\"\ndeclare -x PWD=\"/old/x\"\n");
+        assert_eq!(own, [&b"C"[..], b"D", b"GONE"]);
+        let here = carried
+            .moved(&[(b"/old".to_vec(), b"/new".to_vec())])
+            .with_inherited(&env(&[("A", "it's"), ("C", "3"), ("GONE", "4")]), &own);
+        assert_eq!(
+            variables(&here),
+            "declare -x A='it'\\''s'\ndeclare -x C=\"c\"\ndeclare -- D=\"d\"\ndeclare -x PWD='/new/x'\n"
+        );
+        assert!(here.is_whole());
     }
 }

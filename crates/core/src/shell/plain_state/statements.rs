@@ -96,6 +96,56 @@ pub fn unquote(word: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The literal value of a word as bash prints values: bare, or in any kind of quotes.
+pub fn value_of(word: &[u8]) -> Vec<u8> {
+    if let Some(inner) = word.strip_prefix(b"$'").and_then(|rest| rest.strip_suffix(b"'")) {
+        return unescape(inner);
+    }
+    let Some(inner) = word.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else { return unquote(word) };
+    let mut out = Vec::with_capacity(inner.len());
+    let mut bytes = inner.iter();
+    while let Some(&byte) = bytes.next() {
+        out.extend(if byte == b'\\' { bytes.next() } else { Some(&byte) });
+    }
+    out
+}
+
+/// What stands between `$'` and `'`.
+fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        let next = text.get(at + 1).copied();
+        let (value, length) = match (byte, next) {
+            (b'\\', Some(first @ b'0'..=b'7')) => {
+                let digits = text[at + 1..].iter().take(3).take_while(|digit| matches!(digit, b'0'..=b'7')).count();
+                let number = text[at + 2..at + 1 + digits]
+                    .iter()
+                    .fold(first - b'0', |sum, digit| sum.wrapping_mul(8).wrapping_add(digit - b'0'));
+                (number, 1 + digits)
+            }
+            (b'\\', Some(letter)) => {
+                let value = match letter {
+                    b'a' => 7,
+                    b'b' => 8,
+                    b't' => b'\t',
+                    b'n' => b'\n',
+                    b'v' => 11,
+                    b'f' => 12,
+                    b'r' => b'\r',
+                    b'E' | b'e' => 27,
+                    other => other,
+                };
+                (value, 2)
+            }
+            _ => (byte, 1),
+        };
+        out.push(value);
+        at += length;
+    }
+    out
+}
+
 /// Parses one `trap -- 'text' SIGNAL` statement.
 pub fn parse_trap(statement: &[u8]) -> Option<(Vec<u8>, String)> {
     let rest = statement.strip_prefix(b"trap -- ")?;
