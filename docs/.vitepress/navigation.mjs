@@ -21,6 +21,7 @@ export function navigation(api) {
         ...page('Ports', 'guide/ports'),
         ...page('Files', 'files'),
         ...page('Jobs', 'guide/jobs'),
+        ...page('Suspend and move', 'guide/moves'),
         ...page('Command line', 'guide/command-line'),
         ...page('On a Mac', 'mac'),
       ],

@@ -24,12 +24,13 @@ import { addServerLogs } from './remote/logs.js'
 import { addLs } from './remote/ls.js'
 import { addPs } from './remote/ps.js'
 import { nearSuggestions } from './suggestion.js'
+import { addResume, addSuspend } from './suspend.js'
 import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
 import { addWorkspace } from './workspace.js'
 
 const VERBS: Verb[] = [
-  ...[addExec, addTry, addWorkspace, addUp, addShell, addDown],
+  ...[addExec, addTry, addWorkspace, addSuspend, addResume, addUp, addShell, addDown],
   ...[addPs, addServerLogs, addAttach, addCp, addLs, addDoctor, addCompletion],
 ]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
