@@ -2477,8 +2477,8 @@ export interface Suspended {
    */
   missing: string[]
 }
-/** Options of {@link Sandbox.resume}, besides those of a new sandbox. */
-export interface ResumeOptions extends SandboxOptions {
+/** How {@link Sandbox.resume} goes on with an archive. */
+export interface ArchiveOptions {
   /**
    * What happens if the real directory is not as it was where the archive has files, or lacks some. 'reject' rejects with
    * WORKSPACE_CONFLICT and `paths`; 'report' lists all in `differences`. Default: 'reject'.
@@ -2486,17 +2486,6 @@ export interface ResumeOptions extends SandboxOptions {
   onDifference?: 'reject' | 'report'
   /** Maximum bytes of the files in the archive, 0 to Number.MAX_SAFE_INTEGER. Default: 8589934592 (8 GiB). */
   maxBytes?: number
-}
-/** What {@link Sandbox.resume} has opened. */
-export interface Resumed {
-  sandbox: Sandbox
-  /**
-   * What the sandbox had and does not have now: as in {@link Suspended}, and programs that its shells had run and that are not
-   * here, like `program cargo: /root/.cargo/bin/cargo`.
-   */
-  missing: string[]
-  /** The paths where the real directory is not as it was. Only with `onDifference: 'report'`. */
-  differences: string[]
 }
 
 /** Options of a copy-on-write workspace. */
@@ -2798,6 +2787,8 @@ export interface SandboxOptions {
   /** Receives engine diagnostics. Default: none. */
   logger?: Logger
 }
+/** Options of {@link Sandbox.resume}: those of a new sandbox, and how it goes on. */
+export interface ResumeOptions extends SandboxOptions, ArchiveOptions {}
 /** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {
   /** Whether the engine keeps process trees in control groups ('v2') or tracks them by other means ('none'). */
@@ -3102,4 +3093,15 @@ export interface Sandbox extends AnySandbox<Session> {
    * and the error of the system (EADDRINUSE) if `local` is taken.
    */
   forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
+}
+/** What {@link Sandbox.resume} has opened. */
+export interface Resumed {
+  sandbox: Sandbox
+  /**
+   * What the sandbox had and does not have now: as in {@link Suspended}, and programs that its shells had run and that are not
+   * here, like `program cargo: /root/.cargo/bin/cargo`.
+   */
+  missing: string[]
+  /** The paths where the real directory is not as it was. Only with `onDifference: 'report'`. */
+  differences: string[]
 }

@@ -37,7 +37,7 @@ import { sandboxOptions, setEnvVarsOptions } from '../dist/calls/sandbox.js'
 import { secretOptions } from '../dist/calls/secrets.js'
 import { serviceOptions, sessionServiceOptions } from '../dist/calls/service.js'
 import { sessionOptions } from '../dist/calls/session.js'
-import { resumeOptions, suspendOptions } from '../dist/calls/suspend.js'
+import { archiveOptions, suspendOptions } from '../dist/calls/suspend.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../dist/calls/waits.js'
 import { workspaceDiffOptions, workspaceOptions } from '../dist/calls/workspace.js'
 import { sendable } from '../dist/protocol/codec.js'
@@ -119,7 +119,7 @@ export const calls = [
   of(checkpointCalls.make),
   { name: 'fork', table: forkOptions, local: true },
   { name: 'suspend', table: suspendOptions, local: true },
-  { name: 'Sandbox.resume', table: resumeOptions, local: true },
+  { name: 'Sandbox.resume', table: archiveOptions, local: true },
   of(workspaceCalls.changes),
   { name: 'workspace.diff', table: workspaceDiffOptions, route: '/v1/workspace/diff' },
   of(workspaceCalls.commit),

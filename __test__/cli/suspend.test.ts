@@ -9,7 +9,7 @@ import { temporary } from '../helpers/temporary.js'
 it('a kept sandbox moves to another directory and another name', () =>
   withCli(async ({ nacre }) => {
     const base = temporary('nacre-suspend-')
-    const [from, to, file] = ['from', 'to', 'agent.nacre'].map((name) => path.join(base, name))
+    const [from, to, file] = [path.join(base, 'from'), path.join(base, 'to'), path.join(base, 'agent.nacre')]
     for (const place of [from, to]) {
       mkdirSync(path.join(place, 'project'), { recursive: true })
       writeFileSync(path.join(place, 'project/a'), 'old')
@@ -20,7 +20,10 @@ it('a kept sandbox moves to another directory and another name', () =>
       await using sandbox = new Sandbox({ ...place(from), keep: 'agent-7', workspace: 'copy-on-write' })
       await sandbox.exec('mkdir d; cd d; x=1; echo new > ../a; exec 7</dev/null')
       const used = await nacre('suspend', 'agent-7', file, ...flags(from))
-      expect(used).toMatchObject({ code: 1, stderr: expect.stringContaining(`in use by process ${process.pid}`) })
+      expect(used).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`in use by process ${process.pid}`),
+      })
     }
     expect(await nacre('suspend', 'agent-8', file, ...flags(from))).toMatchObject({
       code: 1,

@@ -93,8 +93,15 @@ describe('a suspended sandbox', () => {
             expect(await stdout(session, SHOW)).toBe(shown.replaceAll(from.cwd, to.cwd))
             expect(await stdout(session, 'echo $OWN $LATER')).toBe('yes set\n')
             const isThere = workspace === 'copy-on-write'
-            expect(await stdout(sandbox, 'echo $y; cat kept 2>/dev/null')).toBe(`default\n${isThere ? 'file\n' : ''}`)
-            if (isThere) expect((await sandbox.workspace.changes()).map((one) => one.path)).toEqual(['deep', 'deep/er', 'kept'])
+            expect(await stdout(sandbox, 'echo $y; cat kept 2>/dev/null')).toBe(
+              `default\n${isThere ? 'file\n' : ''}`,
+            )
+            if (isThere)
+              expect((await sandbox.workspace.changes()).map((one) => one.path)).toEqual([
+                'deep',
+                'deep/er',
+                'kept',
+              ])
           })
           expect(readdirSync(to.cwd)).toEqual(workspace === 'direct' ? ['deep'] : [])
         } finally {
@@ -115,7 +122,7 @@ describe('a suspended sandbox', () => {
     const next = { FROM_HOST: 'another', CHANGED: '4', UNSET: '5', SAME: 'new', NEW: "it's" }
     await resumed(file, { ...machine(), env: next }, async (sandbox) => {
       const show = 'env | grep -E "^(FROM_HOST|CHANGED|UNSET|SAME|NEW|MADE)=" | sort'
-      const own = 'CHANGED=2\nFROM_HOST=another\nMADE=3\nNEW=it\'s\nSAME=new\n'
+      const own = "CHANGED=2\nFROM_HOST=another\nMADE=3\nNEW=it's\nSAME=new\n"
       expect(await stdout(sandbox, show)).toBe(own)
       const asleep = await sandbox.getSession('asleep')
       expect(asleep && (await stdout(asleep, `${show} | head -1`))).toBe('CHANGED=4\n')
@@ -142,8 +149,12 @@ describe('a suspended sandbox', () => {
       const tool = path.join(from.cwd, 'bin/tool-of-there')
       writeFileSync(tool, '#!/bin/sh\n', { mode: 0o755 })
       await sandbox.startProcess('sleep 1000', { processId: 'server' })
-      await sandbox.exec(`sleep 1000 & exec 7</dev/null; PATH=$PATH:/nowhere; hash -p /nowhere/tool tool; hash -p ${tool} own`)
-      await sandbox.exec('python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'s\')"; chmod 4755 bin/tool-of-there')
+      await sandbox.exec(
+        `sleep 1000 & exec 7</dev/null; PATH=$PATH:/nowhere; hash -p /nowhere/tool tool; hash -p ${tool} own`,
+      )
+      await sandbox.exec(
+        'python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'s\')"; chmod 4755 bin/tool-of-there',
+      )
       const other = await sandbox.createSession({ id: 'other' })
       await other.exec('exec 8</dev/null')
     })
@@ -213,7 +224,9 @@ describe('a suspended sandbox', () => {
     await using kept = new Sandbox({ ...from, keep: 'agent-7', workspace: 'copy-on-write' })
     expect(await stdout(kept, 'echo $x $(cat a)')).toBe('1 1\n')
     const options = { ...to, keep: 'moved' }
-    await resumed(file, options, async (sandbox) => expect(await stdout(sandbox, 'echo $x; x=2; echo 2 >> a')).toBe('1\n'))
+    await resumed(file, options, async (sandbox) =>
+      expect(await stdout(sandbox, 'echo $x; x=2; echo 2 >> a')).toBe('1\n'),
+    )
     await using next = new Sandbox({ ...options, workspace: 'copy-on-write' })
     expect(await stdout(next, 'echo $x; cat a')).toBe('2\n1\n2\n')
     await next.destroy()
@@ -230,7 +243,9 @@ describe('a suspended sandbox', () => {
   it('compares the files below its own with those of its new place', async () => {
     const [from, to] = [machine(), machine()]
     for (const { cwd } of [from, to]) for (const name of ['a', 'b']) writeFileSync(path.join(cwd, name), name)
-    const { file } = await suspended({ ...from, workspace: 'copy-on-write' }, (sandbox) => sandbox.exec('echo 1 > a'))
+    const { file } = await suspended({ ...from, workspace: 'copy-on-write' }, (sandbox) =>
+      sandbox.exec('echo 1 > a'),
+    )
     writeFileSync(path.join(to.cwd, 'b'), 'another')
     await resumed(file, to, async (sandbox, { differences }) => {
       expect(differences).toEqual([])
@@ -284,10 +299,12 @@ describe('a suspended sandbox', () => {
     end.abort()
     await running
     await sandbox.startProcess('exec sleep 1000')
-    expect(await rejectionOf(sandbox.suspend(path.join(place, 'a.nacre'), { busy: 'reject' }))).toMatchObject({
-      code: 'WORKSPACE_BUSY',
-      message: expect.stringContaining("or use busy: 'end'"),
-    })
+    expect(await rejectionOf(sandbox.suspend(path.join(place, 'a.nacre'), { busy: 'reject' }))).toMatchObject(
+      {
+        code: 'WORKSPACE_BUSY',
+        message: expect.stringContaining("or use busy: 'end'"),
+      },
+    )
     expect(readdirSync(place)).toEqual([])
     expect(await stdout(sandbox, 'echo $x $(cat a)')).toBe('1 1\n')
   })
@@ -304,7 +321,9 @@ describe('a suspended sandbox', () => {
     expect(await late).toMatchObject({ code: 'SANDBOX_DESTROYED' })
     expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
     expect(await rejectionOf(sandbox.suspend(file))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
-    await resumed(file, machine(), async (next) => expect(await stdout(next, 'echo $x $(cat a)')).toBe('1 1\n'))
+    await resumed(file, machine(), async (next) =>
+      expect(await stdout(next, 'echo $x $(cat a)')).toBe('1 1\n'),
+    )
   })
 
   it('replaces an earlier file, also by a link, and follows a directory that has moved', async () => {
@@ -317,6 +336,8 @@ describe('a suspended sandbox', () => {
     await sandbox.suspend(file)
     renameSync(file, link)
     rmSync(`${from.cwd}-link`)
-    await resumed(link, machine(), async (next) => expect(await stdout(next, 'basename $PWD; echo $x')).toBe('d\n1\n'))
+    await resumed(link, machine(), async (next) =>
+      expect(await stdout(next, 'basename $PWD; echo $x')).toBe('d\n1\n'),
+    )
   })
 })

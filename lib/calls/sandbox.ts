@@ -27,7 +27,7 @@ import type { ExecResult } from './result.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { AnySession, Session, SessionOptions } from './session.js'
 import type { SandboxStats } from './stats.js'
-import type { ResumeOptions, Resumed, Suspended, SuspendOptions } from './suspend.js'
+import type { ArchiveOptions, Suspended, SuspendOptions } from './suspend.js'
 import {
   type Workspace,
   type WorkspaceCapabilities,
@@ -129,6 +129,9 @@ export interface SandboxOptions {
   /** Receives engine diagnostics. Default: none. */
   logger?: Logger
 }
+
+/** Options of {@link Sandbox.resume}: those of a new sandbox, and how it goes on. */
+export interface ResumeOptions extends SandboxOptions, ArchiveOptions {}
 
 /** 2^32-1 stands for "no change" in setresuid(2). */
 const MAX_ID = 0xffff_fffe
@@ -521,6 +524,18 @@ export interface Sandbox extends AnySandbox<Session> {
    * and the error of the system (EADDRINUSE) if `local` is taken.
    */
   forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
+}
+
+/** What {@link Sandbox.resume} has opened. */
+export interface Resumed {
+  sandbox: Sandbox
+  /**
+   * What the sandbox had and does not have now: as in {@link Suspended}, and programs that its shells had run and that are not
+   * here, like `program cargo: /root/.cargo/bin/cargo`.
+   */
+  missing: string[]
+  /** The paths where the real directory is not as it was. Only with `onDifference: 'report'`. */
+  differences: string[]
 }
 
 type SetEnvVarsOptions = NonNullable<Parameters<Sandbox['setEnvVars']>[1]>

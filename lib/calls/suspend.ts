@@ -4,7 +4,6 @@ import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
 import { abortSignal } from '../schema/signals.js'
-import type { Sandbox, SandboxOptions } from './sandbox.js'
 
 /** Options of {@link Sandbox.suspend}. */
 export interface SuspendOptions {
@@ -37,8 +36,8 @@ export interface Suspended {
   missing: string[]
 }
 
-/** Options of {@link Sandbox.resume}, besides those of a new sandbox. */
-export interface ResumeOptions extends SandboxOptions {
+/** How {@link Sandbox.resume} goes on with an archive. */
+export interface ArchiveOptions {
   /**
    * What happens if the real directory is not as it was where the archive has files, or lacks some. 'reject' rejects with
    * WORKSPACE_CONFLICT and `paths`; 'report' lists all in `differences`. Default: 'reject'.
@@ -48,19 +47,7 @@ export interface ResumeOptions extends SandboxOptions {
   maxBytes?: number
 }
 
-export const resumeOptions = table<Pick<ResumeOptions, 'onDifference' | 'maxBytes'>>()({
+export const archiveOptions = table<ArchiveOptions>()({
   onDifference: { ...oneOf(['reject', 'report']), default: 'reject' },
   maxBytes: { ...count(0, Number.MAX_SAFE_INTEGER), default: 8 * 1024 ** 3 },
 })
-
-/** What {@link Sandbox.resume} has opened. */
-export interface Resumed {
-  sandbox: Sandbox
-  /**
-   * What the sandbox had and does not have now: as in {@link Suspended}, and programs that its shells had run and that are not
-   * here, like `program cargo: /root/.cargo/bin/cargo`.
-   */
-  missing: string[]
-  /** The paths where the real directory is not as it was. Only with `onDifference: 'report'`. */
-  differences: string[]
-}

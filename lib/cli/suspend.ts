@@ -12,7 +12,10 @@ import { withExamples } from './examples.js'
 import { note, printable } from './terminal.js'
 import { existingDirectory, isolationOption } from './values.js'
 
-const STATE_DIR = ['--state-dir <directory>', 'where it is kept (default: nacre-<uid> in the temporary directory)'] as const
+const STATE_DIR = [
+  '--state-dir <directory>',
+  'where it is kept (default: nacre-<uid> in the temporary directory)',
+] as const
 
 interface ResumeFlags {
   keep: string
@@ -31,7 +34,8 @@ export function addSuspend(program: Command): void {
     .option(...STATE_DIR)
     .action(async (name: string, file: string, { stateDir }: { stateDir?: string }) => {
       const kept = path.join(absolute(stateDir ?? defaultStateDir()), 'kept', name)
-      if (!existsSync(kept)) throw engineError('FILE_NOT_FOUND', `nothing is kept as '${name}': ${kept} is missing`)
+      if (!existsSync(kept))
+        throw engineError('FILE_NOT_FOUND', `nothing is kept as '${name}': ${kept} is missing`)
       const { Sandbox } = await import('../backends/native/sandbox.js')
       const id = await directoryOf(name, stateDir)
       const workspace = id === undefined ? undefined : ({ mode: 'copy-on-write', path: id } as const)

@@ -96,7 +96,7 @@ pub struct Suspension {
 
 /// An archive that is on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ArchiveOnDisk {
     /// Its bytes.
     pub bytes: u64,
     /// How many files and directories it has.
@@ -106,7 +106,7 @@ pub struct Written {
 }
 
 /// What a new workspace begins with.
-enum Beginning {
+enum FirstLayers {
     Nothing,
     /// What travels from the parent of a fork, and its layers.
     Fork(Vec<u8>, OwnedFd),
@@ -386,7 +386,7 @@ impl Workspace {
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
-        let opened = self.open(Beginning::Fork(fork.origin.clone(), copy));
+        let opened = self.open(FirstLayers::Fork(fork.origin.clone(), copy));
         opened.map(|opened| {
             *socket = Some(opened);
             self.release(&mut socket);
@@ -404,7 +404,7 @@ impl Workspace {
             if self.is_closed() {
                 return Err(Error::sandbox_destroyed());
             }
-            *socket = Some(self.open(Beginning::Archive(unpacking, file))?);
+            *socket = Some(self.open(FirstLayers::Archive(unpacking, file))?);
             self.release(&mut socket);
         }
         let (_, paths) = self.request(&KeeperRequest::Differing)?;
@@ -415,7 +415,7 @@ impl Workspace {
     ///
     /// # Errors
     /// As for [`Workspace::changes`], and `NO_SPACE`.
-    pub fn suspend(&self, suspension: Suspension, to: OwnedFd) -> Result<Written, Error> {
+    pub fn suspend(&self, suspension: Suspension, to: OwnedFd) -> Result<ArchiveOnDisk, Error> {
         written(self.request_with(&suspend_request(suspension)?, Some(to))?)
     }
 
@@ -581,7 +581,7 @@ impl Workspace {
         }
         match socket {
             Some(open) => Ok(open),
-            none => Ok(none.insert(self.open(Beginning::Nothing)?)),
+            none => Ok(none.insert(self.open(FirstLayers::Nothing)?)),
         }
     }
 
@@ -601,7 +601,7 @@ impl Workspace {
     }
 
     /// Starts the keeper, and opens the workspace.
-    fn open(&self, beginning: Beginning) -> Result<OwnedFd, Error> {
+    fn open(&self, beginning: FirstLayers) -> Result<OwnedFd, Error> {
         let Options { path, id, directory, memory, max_bytes, undo_steps: _ } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
         if max_bytes.is_some() && !memory {
@@ -632,9 +632,9 @@ impl Workspace {
         };
         let storage = if memory { Storage::Memory { max_bytes } } else { Storage::Disk };
         let (fork, archive, file) = match beginning {
-            Beginning::Nothing => (None, None, None),
-            Beginning::Fork(origin, copy) => (Some(origin), None, Some(copy)),
-            Beginning::Archive(unpacking, file) => (None, Some(unpacking), Some(file)),
+            FirstLayers::Nothing => (None, None, None),
+            FirstLayers::Fork(origin, copy) => (Some(origin), None, Some(copy)),
+            FirstLayers::Archive(unpacking, file) => (None, Some(unpacking), Some(file)),
         };
         let opening = Opening {
             path: bytes(&path),
@@ -714,7 +714,7 @@ pub fn delete(supervisor: &Path, directory: &Path, id: &str) -> Result<(), Error
 ///
 /// # Errors
 /// `NO_SPACE` and `ENGINE_ERROR`.
-pub fn write_archive(supervisor: &Path, suspension: Suspension, to: OwnedFd) -> Result<Written, Error> {
+pub fn write_archive(supervisor: &Path, suspension: Suspension, to: OwnedFd) -> Result<ArchiveOnDisk, Error> {
     written(ask_once(supervisor, &suspend_request(suspension)?, Some(to), None)?)
 }
 
@@ -735,9 +735,9 @@ fn suspend_request(Suspension { about, states, owner }: Suspension) -> Result<Ke
     Ok(KeeperRequest::Suspend { about, states, owner })
 }
 
-fn written((reply, missing): Answer) -> Result<Written, Error> {
+fn written((reply, missing): Answer) -> Result<ArchiveOnDisk, Error> {
     let KeeperReply::Suspended { bytes, files } = reply else { return Err(other_answer()) };
-    Ok(Written { bytes, files, missing: read_list(missing)? })
+    Ok(ArchiveOnDisk { bytes, files, missing: read_list(missing)? })
 }
 
 fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {

@@ -6,7 +6,7 @@ import type { Hidden } from '../../base/redact.js'
 import type { NativeKilledBy, NativeProcess, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type * as api from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
-import type { resumeOptions, suspendOptions } from '../../calls/suspend.js'
+import type { archiveOptions, suspendOptions } from '../../calls/suspend.js'
 import type { EventPlan } from '../../requests/events.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
@@ -391,7 +391,7 @@ export class NativeBackend implements Backend {
   /** Goes on with an archive, before anything else is called. */
   async resume(
     place: string,
-    { onDifference, maxBytes }: CompleteValues<typeof resumeOptions>,
+    { onDifference, maxBytes }: CompleteValues<typeof archiveOptions>,
   ): Promise<Omit<api.Resumed, 'sandbox'>> {
     return await this.#engine.call((native, id) =>
       native.resume(id, place, onDifference === 'reject', maxBytes),

@@ -4,7 +4,7 @@ import { calledBy } from '../../base/call-site.js'
 import { absolute } from '../../base/working-directory.js'
 import type * as api from '../../calls/index.js'
 import { sandboxForwardOptions } from '../../calls/ports.js'
-import { resumeOptions, suspendOptions } from '../../calls/suspend.js'
+import { archiveOptions, suspendOptions } from '../../calls/suspend.js'
 import { planFork } from '../../requests/workspace.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
@@ -73,8 +73,8 @@ export class Sandbox extends BackendSandbox {
     const { onDifference, maxBytes, ...own } = Object.fromEntries(
       readEntries(options, 'the options of Sandbox.resume'),
     ) as api.ResumeOptions
-    const plan = readWithDefaults(resumeOptions, { onDifference, maxBytes }, 'Sandbox.resume')
-    const workspace = own.workspace ?? (await hasFiles(place, own) ? 'copy-on-write' : undefined)
+    const plan = readWithDefaults(archiveOptions, { onDifference, maxBytes }, 'Sandbox.resume')
+    const workspace = own.workspace ?? ((await hasFiles(place, own)) ? 'copy-on-write' : undefined)
     const sandboxPlan = planSandbox({ ...own, workspace })
     const backend = new NativeBackend(sandboxPlan, sandboxOf)
     try {

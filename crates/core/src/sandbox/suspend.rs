@@ -12,7 +12,7 @@ use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::session::Saved;
 use crate::variables::EnvChange;
-use crate::workspace::{self, Suspension, Written};
+use crate::workspace::{self, ArchiveOnDisk, Suspension};
 use nacre_archive::About;
 use nacre_protocol::message;
 use nacre_protocol::shell::portable::{Move, moved_path};
@@ -169,7 +169,7 @@ impl Sandbox {
         let failed = |error: &io::Error| file_error("write", path, error);
         let new = NewFile::create(path).map_err(|error| failed(&error))?;
         let to = new.file.try_clone().map_err(|error| failed(&error))?.into();
-        let Written { bytes, files, missing } = match &self.inner.workspace {
+        let ArchiveOnDisk { bytes, files, missing } = match &self.inner.workspace {
             Some(workspace) => workspace.suspend(suspension, to)?,
             None => workspace::write_archive(&config.supervisor, suspension, to)?,
         };

@@ -1,6 +1,5 @@
 //! The state of a session's shell, which another session can begin with, and how a shell writes it down.
 
-use super::context::Context;
 use crate::shell::channel::Channel;
 use crate::shell::plain_state::Snapshot;
 use crate::sys;
@@ -11,7 +10,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
@@ -133,10 +132,15 @@ impl Saved {
         self.missing.iter().map(lost).collect()
     }
 
-    /// `status`: `$?`. The directory after the last command, and the environment that the shell began with, are those of `cx`.
-    pub(super) fn new((shell, without): (Option<SavedShell>, Without), status: u64, cx: &Context) -> Self {
-        let cwd = cx.cwd.as_os_str().as_bytes().to_vec();
-        Self { shell, status: status as i32, cwd, without, missing: Vec::new(), env: cx.config.env.clone() }
+    /// `status`: `$?`. `cwd`: the directory after the last command. `env`: the environment that the shell began with.
+    pub(super) fn new(
+        (shell, without): (Option<SavedShell>, Without),
+        status: u64,
+        cwd: &Path,
+        env: Vec<(OsString, OsString)>,
+    ) -> Self {
+        let cwd = cwd.as_os_str().as_bytes().to_vec();
+        Self { shell, status: status as i32, cwd, without, missing: Vec::new(), env }
     }
 
     /// The same of another shell state, which has everything.

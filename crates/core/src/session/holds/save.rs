@@ -33,7 +33,7 @@ impl Holds {
                     (save_from(cx, link.channel().map(|channel| &**channel), status), cx.config.id.clone());
                 tokio::spawn(async move { reply.send(saving.await.ok_or_else(|| unsaved(&session))) });
             }
-            _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, cx)))),
+            _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, &cx.cwd, cx.config.env.clone())))),
         }
     }
 }
@@ -49,7 +49,7 @@ pub fn save_before(
 ) {
     let Some(ticket) = state.running().map(|run| run.ticket) else { return };
     if engine.kind() == Engine::Plain {
-        let _ = reply.send(Saved::new(engine.next_state(), status, cx));
+        let _ = reply.send(Saved::new(engine.next_state(), status, &cx.cwd, cx.config.env.clone()));
     } else if state.can_detach(ticket) {
         let saving = save_from(cx, standby, status);
         tokio::spawn(async move {
@@ -64,7 +64,7 @@ pub fn save_before(
 fn save_from(cx: &mut Context, from: Option<&Channel>, status: u64) -> impl Future<Output = Option<Saved>> + use<> {
     let (id, fork_key) = (cx.numbers.next(), cx.numbers.fork_key());
     let asked = from.and_then(|channel| ask(channel, id, fork_key).ok());
-    let saved = Saved::new((None, None), status, cx);
+    let saved = Saved::new((None, None), status, &cx.cwd, cx.config.env.clone());
     async move { Some(saved.with(asked?.read().await?)) }
 }
 
