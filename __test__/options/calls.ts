@@ -170,6 +170,8 @@ export function ownWays(sandbox: Sandbox, client: SandboxClient, stateDir: strin
   return {
     'new Sandbox': [way('Sandbox', (o) => new Sandbox(o))],
     fork: [way('fork', (o) => sandbox.fork(1, o)), way('fork', (o) => sandbox.fork(undefined as Any, o))],
+    suspend: [way('suspend', (o) => sandbox.suspend('/nowhere/a.nacre', o))],
+    'Sandbox.resume': [way('Sandbox.resume', (o) => Sandbox.resume('/nowhere/a.nacre', o))],
     forward: [way('forward', (o) => sandbox.forward(1, o))],
     'new SandboxClient': [way('SandboxClient', (o) => new SandboxClient(o), { url: 'http://127.0.0.1:1' })],
     openSandbox: [way('openSandbox', (o) => openSandbox(o))],

@@ -27,7 +27,7 @@ import type { ExecResult } from './result.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { AnySession, Session, SessionOptions } from './session.js'
 import type { SandboxStats } from './stats.js'
-import type { ArchiveOptions, Suspended, SuspendOptions } from './suspend.js'
+import { type ArchiveOptions, archiveOptions, type Suspended, type SuspendOptions } from './suspend.js'
 import {
   type Workspace,
   type WorkspaceCapabilities,
@@ -167,6 +167,8 @@ export const sandboxOptions = table<SandboxOptions>()({
   commands: hostCommands,
   logger,
 })
+
+export const resumeOptions = table<ResumeOptions>()({ ...sandboxOptions, ...archiveOptions })
 
 /** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {

@@ -4,15 +4,18 @@ import { calledBy } from '../../base/call-site.js'
 import { absolute } from '../../base/working-directory.js'
 import type * as api from '../../calls/index.js'
 import { sandboxForwardOptions } from '../../calls/ports.js'
+import { resumeOptions } from '../../calls/sandbox.js'
 import { archiveOptions, suspendOptions } from '../../calls/suspend.js'
+import { workspace } from '../../calls/workspace.js'
 import { planFork } from '../../requests/workspace.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { portNumber } from '../../schema/http.js'
+import type { OptionValues } from '../../schema/kind.js'
 import { directory } from '../../schema/paths.js'
-import { readArgument, readEntries, readOptions, readWithDefaults } from '../../schema/read.js'
+import { readArgument, readOptions, readWithDefaults, withDefaults } from '../../schema/read.js'
 import { NativeBackend } from './backend.js'
-import { planSandbox, type SandboxPlan } from './plan/sandbox.js'
+import { planChecked, planSandbox, type SandboxPlan } from './plan/sandbox.js'
 import { LocalSession } from './session.js'
 
 /** A sandbox on an existing backend. */
@@ -68,18 +71,14 @@ export class Sandbox extends BackendSandbox {
     }
   }
 
-  static async resume(file: string | URL, options: api.ResumeOptions = {}): Promise<api.Resumed> {
+  static async resume(file: string | URL, options?: api.ResumeOptions): Promise<api.Resumed> {
     const place = absolute(readArgument(directory.read, file, 'file'))
-    const { onDifference, maxBytes, ...own } = Object.fromEntries(
-      readEntries(options, 'the options of Sandbox.resume'),
-    ) as api.ResumeOptions
-    const plan = readWithDefaults(archiveOptions, { onDifference, maxBytes }, 'Sandbox.resume')
-    const workspace = own.workspace ?? ((await hasFiles(place, own)) ? 'copy-on-write' : undefined)
-    const sandboxPlan = planSandbox({ ...own, workspace })
-    const backend = new NativeBackend(sandboxPlan, sandboxOf)
+    const given = readOptions(resumeOptions, options, 'Sandbox.resume')
+    const plan = planChecked(await withWorkspace(place, given))
+    const backend = new NativeBackend(plan, sandboxOf)
     try {
-      const resumed = await backend.resume(place, plan)
-      return { sandbox: sandboxOf(backend, sandboxPlan), ...resumed }
+      const resumed = await backend.resume(place, withDefaults(archiveOptions, given))
+      return { sandbox: sandboxOf(backend, plan), ...resumed }
     } catch (error) {
       await backend.destroy()
       throw error
@@ -87,11 +86,16 @@ export class Sandbox extends BackendSandbox {
   }
 }
 
-/** Whether an archive has files of a workspace. A sandbox reads it that is not used for anything else. */
-async function hasFiles(place: string, options: api.SandboxOptions): Promise<boolean> {
-  const backend = new NativeBackend(planSandbox({ ...options, keep: undefined }))
+type ResumeValues = OptionValues<typeof resumeOptions>
+
+/** The options with a copy-on-write workspace, if they do not say and the archive has files. */
+async function withWorkspace(place: string, given: ResumeValues): Promise<ResumeValues> {
+  if (Object.hasOwn(given, 'workspace')) return given
+  // A sandbox that is not used for anything else reads it.
+  const backend = new NativeBackend(planChecked({ ...given, keep: undefined }))
   try {
-    return await backend.hasFiles(place)
+    if (!(await backend.hasFiles(place))) return given
+    return { ...given, workspace: workspace.read('copy-on-write', 'workspace') }
   } finally {
     await backend.destroy()
   }

@@ -164,11 +164,14 @@ impl Sandbox {
         self.keep_sessions(sessions).await.iter().for_each(|id| keeper.changed.add(id));
     }
 
-    /// Writes these states, after which nothing changes.
+    /// Writes these states, which are those of all sessions, and after which nothing changes.
     pub(super) async fn keep_all(&self, sessions: &[KeptSession]) {
         let Some(keeper) = self.inner.keeper.get() else { return };
         let _turn = keeper.turn.lock().await;
-        keeper.changed.take();
+        let is_open = |id: &String| sessions.iter().any(|session| session.new.id == *id);
+        for id in keeper.changed.take().iter().filter(|id| !is_open(id)) {
+            self.write_kept(keeper, id, None).await;
+        }
         for session in sessions {
             self.write_kept(keeper, &session.new.id, Some(session.clone())).await;
         }

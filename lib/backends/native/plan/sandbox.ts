@@ -49,7 +49,11 @@ export interface SandboxPlan {
  * NACRE_ISOLATION=landlock, which the engine reads itself.
  */
 export function planSandbox(options: unknown): SandboxPlan {
-  const given = readOptions(sandboxOptions, options, 'Sandbox')
+  return planChecked(readOptions(sandboxOptions, options, 'Sandbox'))
+}
+
+/** The same of options that have been checked. */
+export function planChecked(given: OptionValues<typeof sandboxOptions>): SandboxPlan {
   const values = withDefaults(sandboxOptions, given)
   const env = completeEnv(values.env, values.extendEnv)
   const cwd = absolute(values.cwd ?? '.')
