@@ -168,6 +168,25 @@ describe('the span of a job', () => {
 })
 
 describe('instrument', () => {
+  it('ends open spans after it is disabled, and begins none', async () => {
+    const exporter = new InMemorySpanExporter()
+    const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })
+    await withSandbox(async ({ sandbox }) => {
+      exporter.reset()
+      const instrumentation = instrument({ tracerProvider })
+      const command = sandbox.execStream('read -r; exit 3', { input: 'pipe' })
+      instrumentation.disable()
+      instrumentation.disable()
+      await sandbox.createSession({ id: 'other' })
+      await (await sandbox.getSession('other'))?.exec('true')
+      await command.write('\n')
+      await command.result
+      await sandbox.exec('true')
+      const ended = exporter.getFinishedSpans().map(({ attributes }) => attributes['process.exit.code'])
+      expect(ended).toEqual([3])
+    })
+  })
+
   it('makes no more spans once it is disabled', async () => {
     const exporter = new InMemorySpanExporter()
     const tracerProvider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] })

@@ -47,26 +47,30 @@ interface Life<T> {
   settle(span: Span, published: T): void
 }
 
-/** Keeps the spans of a channel in `spans`. Returns a function that stops that. */
-function subscribe<T extends object>(
-  kind: string,
-  spans: WeakMap<T, Span>,
-  { begin, settle }: Life<T>,
-): () => void {
-  const channel = diagnosticsChannel.tracingChannel<unknown, T>(`nacre:${kind}`)
-  const nothing = () => {}
-  const subscribers = {
-    start: (published: T) => void spans.set(published, begin(published)),
-    end: nothing,
-    asyncStart: nothing,
-    error: nothing,
-    asyncEnd(published: T) {
-      const span = spans.get(published)
-      if (span !== undefined) settle(span, published)
-    },
+/** Keeps the spans of a channel in `spans`. Returns a function that stops that: open spans still end. */
+function subscribe<T extends object>(kind: string, spans: WeakMap<T, Span>, life: Life<T>): () => void {
+  const { start, asyncEnd } = diagnosticsChannel.tracingChannel<unknown, T>(`nacre:${kind}`)
+  const open = new Set<T>()
+  let isStopped = false
+  const begin = (published: unknown) => {
+    spans.set(published as T, life.begin(published as T))
+    open.add(published as T)
   }
-  channel.subscribe(subscribers)
-  return () => void channel.unsubscribe(subscribers)
+  const end = (published: unknown) => {
+    const span = spans.get(published as T)
+    if (span !== undefined && open.delete(published as T)) life.settle(span, published as T)
+    letGo()
+  }
+  const letGo = () => {
+    if (isStopped && open.size === 0) asyncEnd.unsubscribe(end)
+  }
+  start.subscribe(begin)
+  asyncEnd.subscribe(end)
+  return () => {
+    isStopped = true
+    start.unsubscribe(begin)
+    letGo()
+  }
 }
 
 /** The tracer, looked up at each use: the global provider may be set later than this module is loaded. */
