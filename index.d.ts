@@ -566,13 +566,32 @@ export interface IsolationCapabilities {
  */
 export type DenialReason = 'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'
 /**
- * A connection or request that the network rules refused (`network`), a key of git's config that the machine's file did not get
- * (`config`), or what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ * What was refused:
+ *
+ * - 'network': a connection or a request
+ * - 'read', 'write': a file
+ * - 'config': a key of git's config that the machine's file did not get
+ * - 'appeared': what a preset would protect appeared while a session lived. It was not refused. In events only.
  */
+export type DenialKind = 'network' | 'read' | 'write' | 'config' | 'appeared'
+/** What to change in an option so that it allows what was refused. */
+export interface DenialFix {
+  /** A list of the options, like 'isolation.filesystem.write'. */
+  option: string
+  /** What the list has to have. */
+  add?: string | undefined
+  /** What the list must not have. */
+  remove?: string | undefined
+}
+/** What was refused, by which rule, and what would allow it. */
 export interface Denial {
-  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
+  kind: DenialKind
+  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or a path. */
   target: string
-  rule: 'network' | 'config' | 'protect'
+  /** The option that has refused it, like 'isolation.network.allow'. */
+  rule: string
+  /** Absent where no change of one list would allow it. */
+  fix?: DenialFix | undefined
   /** The request, if it was not the whole connection. */
   request?: RequestLine | undefined
   /** Absent where the lists of hosts, or an answer, have refused a connection. */
@@ -939,7 +958,8 @@ export interface ProcessOptions extends SessionProcessOptions {
 }
 /**
  * The status of a process: 'starting' (services only), 'running', 'completed' (it exited with code 0), 'failed' (with another
- * code), 'killed' (a signal ended it, or nacre did: `reason` says why), 'error' (it was lost because its supervisor died).
+ * code), 'killed' (a signal ended it, or nacre did: `reason` says why), 'error' (it was lost because its supervisor died, or with
+ * {@link SandboxOptions.keep} the program before).
  */
 export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 /** Options of {@link Process.kill}. */
@@ -1190,8 +1210,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    */
   lostState?: LostState[]
   /**
-   * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
-   * including those of background processes of the session. And what is `withheld`.
+   * What `isolation` refused, each once: at most 100 connections and requests while the command ran, including those of background
+   * processes of the session; at most 20 files that it names in its standard error, if it has failed; and what is `withheld`.
    */
   denials: Denial[]
   /**
@@ -2770,11 +2790,11 @@ export interface SandboxOptions {
   /**
    * A name under which the sandbox keeps its sessions in `stateDir`: their directories, variables, functions, aliases, options and
    * traps, with the values of variables, in files for this user alone. The next sandbox of the name goes on with them, after
-   * `destroy`, a crash of this program or a restart of the container, if `stateDir` is still there. A state is written after a
-   * command has answered, at most every 50 ms; what a crash comes before is as it was before the command. A copy-on-write
-   * workspace without an `id` is kept under the same name. Processes end with this program. Letters, digits, `.`, `_` and `-`,
+   * `destroy`, a crash of this program or a restart of the container, if `stateDir` is still there. A command that a crash
+   * interrupts has not changed the state. A copy-on-write workspace without an `id` is kept under the same name. Processes end with this program: the next sandbox lists them with their
+   * logs, those that ran with the status 'error', and starts services again whose `restart` is 'on-failure'. Letters, digits, `.`, `_` and `-`,
    * at most 128. The first call rejects with SANDBOX_IN_USE while another sandbox has the name, and with SANDBOX_LOST if a
-   * file is damaged or of another version of nacre. Default: nothing is kept.
+   * file is damaged, or in another format of another version of nacre. Default: nothing is kept.
    */
   keep?: string
   /**
@@ -2789,6 +2809,20 @@ export interface SandboxOptions {
 }
 /** Options of {@link Sandbox.resume}: those of a new sandbox, and how it goes on. */
 export interface ResumeOptions extends SandboxOptions, ArchiveOptions {}
+/** Options of `Sandbox.listKept` and `Sandbox.deleteKept`. */
+export interface KeptOptions {
+  /** See {@link SandboxOptions.stateDir}, with the same default. */
+  stateDir?: string
+}
+/** A sandbox that {@link SandboxOptions.keep} has written to the disk. */
+export interface KeptSandbox {
+  /** Its name. */
+  name: string
+  /** Whether a sandbox has the name now. */
+  inUse: boolean
+  /** When it was last changed. */
+  usedAt: Date
+}
 /** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {
   /** Whether the engine keeps process trees in control groups ('v2') or tracks them by other means ('none'). */
@@ -3054,6 +3088,15 @@ export declare class Sandbox {
    * Nothing has been created then. Otherwise as {@link Sandbox.create}.
    */
   static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
+  /** Lists the sandboxes that `keep` has written to `stateDir`, by their names. */
+  static listKept(options?: KeptOptions): Promise<KeptSandbox[]>
+  /**
+   * Deletes what `keep` has written to `stateDir` under a name. A copy-on-write workspace of the name stays, for
+   * {@link Workspace.delete}.
+   *
+   * Rejects with SANDBOX_IN_USE while a sandbox has the name, and with FILE_NOT_FOUND if there is nothing.
+   */
+  static deleteKept(name: string, options?: KeptOptions): Promise<void>
 }
 export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs

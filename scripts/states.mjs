@@ -1,12 +1,14 @@
 /**
  * Compares random states of a shell before and after all that restores them: the supervisor's death, plain mode, and another
- * sandbox of the same name.
+ * sandbox of the same name, after an orderly end or a SIGKILL of its program.
  *
  *   node scripts/states.mjs [--seed N] [--states N]
  *
  * Needs a debug build. A state has every kind of item, with odd names, bytes and options. What differs must be named in
  * the result's `lostState`. On a deviation, prints the seed, the commands and the lines, and exits with 1.
  */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, unlinkSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
@@ -21,11 +23,20 @@ const { inMode } = await import('./fuzz/round.mjs')
 const { isAlive, listProcesses, signal } = await import('./fuzz/world.mjs')
 
 const { values } = parseArgs({
-  options: { seed: { type: 'string' }, states: { type: 'string', default: '100' } },
+  options: {
+    seed: { type: 'string' },
+    states: { type: 'string', default: '100' },
+    serve: { type: 'string' },
+  },
 })
+if (values.serve !== undefined) {
+  serve(new Sandbox(JSON.parse(values.serve)))
+  await once(process, 'disconnect')
+  process.exit()
+}
 const seed = Number(values.seed ?? process.env.NACRE_SEED ?? Date.now() % 1_000_000_000)
 const PLAIN = { NACRE_ENGINE: 'plain' }
-const MODES = { builtin: {}, plain: PLAIN, kept: {}, 'kept plain': PLAIN }
+const MODES = { builtin: {}, plain: PLAIN, kept: {}, 'kept plain': PLAIN, killed: {}, 'killed plain': PLAIN }
 
 /**
  * What a command finds out about the state, one fact per line. It first takes away what would disturb it. Not compared:
@@ -178,10 +189,12 @@ process.exit(deviations > 0 ? 1 : 0)
 async function check(mode, commands, rest) {
   const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-states-'))
   const options = { cwd: base, extendEnv: false, env: { ...environment, TOKEN: 'secret' } }
-  const named = mode.startsWith('kept') ? { keep: 'state', stateDir: path.join(base, 'state') } : {}
+  const isKilled = mode.startsWith('killed')
+  const named =
+    isKilled || mode.startsWith('kept') ? { keep: 'state', stateDir: path.join(base, 'state') } : {}
   const first = new Sandbox(options)
   const open = () => inMode(MODES[mode], () => new Sandbox({ ...options, ...named }))
-  let second = open()
+  let second = isKilled ? elsewhere({ ...options, ...named }, MODES[mode]) : open()
   const lost = []
   const digest = MODES[mode] === PLAIN ? DIGEST : `${DIGEST}${LIMITS}`
   const run = async (sandbox, text) => {
@@ -229,6 +242,38 @@ async function check(mode, commands, rest) {
     await Promise.all([first.destroy(), second.destroy()])
     rmSync(base, { recursive: true, force: true })
   }
+}
+
+/** A sandbox in another program. Its end is a SIGKILL of that. */
+function elsewhere(options, env) {
+  const program = fork(process.argv[1], ['--serve', JSON.stringify(options)], {
+    env: { ...process.env, ...env },
+    serialization: 'advanced',
+  })
+  return {
+    async exec(...call) {
+      program.send(call)
+      const [{ error, result }] = await once(program, 'message')
+      if (error !== undefined) throw new Error(error)
+      return result
+    },
+    async destroy() {
+      const ended = program.exitCode ?? program.signalCode ?? once(program, 'exit')
+      program.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** Runs the commands of another program, one at a time. */
+function serve(sandbox) {
+  process.on('message', (call) => {
+    const answer = (outcome) => process.send(outcome)
+    sandbox.exec(...call).then(
+      ({ stdout, lostState }) => answer({ result: { stdout, lostState } }),
+      (error) => answer({ error: String(error) }),
+    )
+  })
 }
 
 /** Whether the command in one of the values has run since the last call. */

@@ -54,6 +54,7 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
         window: request.window.map(|bytes| bytes as u64),
         auto_cleanup: request.auto_cleanup,
         is_hidden: request.hidden.unwrap_or_default(),
+        definition: request.definition,
     }
 }
 
@@ -148,6 +149,8 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         signal: exit.and_then(|exit| exit.signal),
         reason: reason.map(Into::into),
         killed_by: life.killed_by.map(killer),
+        restored: process.is_restored,
+        definition: process.definition.clone().filter(|_| process.is_restored),
     })
 }
 

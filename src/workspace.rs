@@ -9,7 +9,7 @@ use crate::types::{
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
-use nacre_core::sandbox::{ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
+use nacre_core::sandbox::{Entry, ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, Point, Skipped, WorkspaceChange};
@@ -18,6 +18,7 @@ use napi_derive::napi;
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 type Answer<T> = std::result::Result<T, Error>;
 
@@ -95,6 +96,24 @@ impl NativeSandbox {
     pub fn delete_workspace(&self, id: u32, directory: Option<String>, name: String) -> Result<Pending<()>> {
         let sandbox = self.sandbox.clone();
         self.settle(id, blocking(move || sandbox.delete_workspace(directory.map(PathBuf::from), &name)))
+    }
+
+    /// Lists the sandboxes that are kept in the state directory.
+    #[napi(catch_unwind)]
+    pub fn list_kept(&self, id: u32) -> Result<Pending<Vec<NativeNamed>>> {
+        let sandbox = self.sandbox.clone();
+        let entry = |Entry { name, in_use, used_at }: Entry| {
+            let used_at = used_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            NativeNamed { name, path: None, in_use, used_at }
+        };
+        self.settle(id, blocking(move || Ok(sandbox.list_kept()?.into_iter().map(entry).collect())))
+    }
+
+    /// Deletes one of them.
+    #[napi(catch_unwind)]
+    pub fn delete_kept(&self, id: u32, name: String) -> Result<Pending<()>> {
+        let sandbox = self.sandbox.clone();
+        self.settle(id, blocking(move || sandbox.delete_kept(&name)))
     }
 
     /// Keeps the files and the state of every session. Its wait for a pause can be abandoned. `rejects`: fails if programs

@@ -80,7 +80,10 @@ describe('a host that no list has', () => {
     async ({ sandbox }) => {
       const command = sandbox.exec(`${get()}; ${get()}`)
       await sandbox.answer((await asked(sandbox)).id, 'deny')
-      expect(await command).toMatchObject({ stdout: '403 403 ', denials: [{ ...refusedConnection(target), rule: 'isolation.network.ask' }] })
+      expect(await command).toMatchObject({
+        stdout: '403 403 ',
+        denials: [{ ...refusedConnection(target), rule: 'isolation.network.ask' }],
+      })
       const again = sandbox.exec(get())
       await sandbox.answer((await asked(sandbox)).id, 'once')
       expect(await again).toMatchObject({ stdout: '200 ', denials: [] })

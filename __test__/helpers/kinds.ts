@@ -521,8 +521,8 @@ kind("1 to 50 like 'api.example.com' or 'api.example.com:8443'")
     [''],
     [5],
   )
-kind("1 to 16 of 'authorization', 'body', { header: 'x-api-key' } or { query: 'key' }")
-  .takes(['authorization', 'body'], [{ header: 'X-Key' }, { query: 'a' }])
+kind("1 to 16 of 'authorization', 'body', 'aws-signature', { header: 'x-api-key' } or { query: 'key' }")
+  .takes(['authorization', 'body'], ['aws-signature'], [{ header: 'X-Key' }, { query: 'a' }])
   .refuses(' must be a list of at most 16 places', 'body', null, 5, {}, Array(17).fill('body'))
 kind('at least 16 letters and digits')
   .takes(x(16), 'a-b_c.d-0123456789ab')

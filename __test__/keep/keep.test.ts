@@ -1,18 +1,9 @@
 /** Sandboxes with a name: the next one goes on with their sessions, however the one before has ended. */
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host.js'
+import { expectGone, type Host, startHost } from '../helpers/host.js'
 import { enter, modes, plain } from '../helpers/modes.js'
 import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -209,6 +200,31 @@ describe('a sandbox with a name', () => {
     await within(options, async (sandbox) => expect(await stdout(sandbox, 'echo $x')).toBe('2\n'))
   })
 
+  it('is listed, and deleted unless a sandbox has the name', async () => {
+    const { options } = place()
+    const { stateDir = '' } = options
+    expect(await Sandbox.listKept({ stateDir })).toEqual([])
+    await within(options, async (sandbox) => {
+      await sandbox.exec('x=1')
+      expect(await Sandbox.listKept({ stateDir })).toMatchObject([{ name: 'agent-7', inUse: true }])
+      expect(await rejectionOf(Sandbox.deleteKept('agent-7', { stateDir }))).toMatchObject({
+        code: 'SANDBOX_IN_USE',
+      })
+    })
+    const [kept] = await Sandbox.listKept({ stateDir })
+    expect(kept).toEqual({ name: 'agent-7', inUse: false, usedAt: expect.any(Date) as Date })
+    expect(Math.abs(Date.now() - Number(kept?.usedAt))).toBeLessThan(60_000)
+    await Sandbox.deleteKept('agent-7', { stateDir })
+    expect(await Sandbox.listKept({ stateDir })).toEqual([])
+    expect(await rejectionOf(Sandbox.deleteKept('agent-7', { stateDir }))).toMatchObject({
+      code: 'FILE_NOT_FOUND',
+      message: "nothing is kept as 'agent-7'; nacre keep ls lists the names",
+    })
+    await within(options, async (sandbox) => expect(await stdout(sandbox, 'echo "$x"')).toBe('\n'))
+    expect(await rejectionOf(Sandbox.deleteKept('../x', { stateDir }))).toMatchObject({ kind: 'option' })
+    expect(await rejectionOf(Sandbox.listKept({ dir: stateDir } as never))).toMatchObject({ kind: 'option' })
+  })
+
   it('needs a name and a directory of its own', async () => {
     for (const keep of ['', '..', 'a/b', 'x'.repeat(129), 7])
       expect(() => new Sandbox({ keep: keep as string })).toThrow(/^keep must be 1 to 128 characters/)
@@ -221,31 +237,133 @@ describe('a sandbox with a name', () => {
 })
 
 describe('the death of the host', () => {
-  /** What is on the disk for the default session. */
-  const state = ({ kept }: Place) => {
-    const file = path.join(kept, 'session-default')
-    return existsSync(file) ? readFileSync(file, 'latin1') : ''
-  }
-
   const start = ({ options }: Place, program: string) =>
     startHost(`
       const sandbox = new Sandbox(${JSON.stringify(options)})
+      setInterval(() => {}, 1000)
       void (async () => { ${program} })().catch((error) => print(String(error.stack)))`)
+
+  const kill = async (host: Host) => {
+    host.child.kill('SIGKILL')
+    await host.ended()
+  }
+
+  it('leaves a session that has just begun, and none that was deleted', async () => {
+    const here = place()
+    const host = start(
+      here,
+      `const session = await sandbox.createSession({ id: 'new', env: { OWN: 'yes' } })
+      await sandbox.createSession({ id: 'old' })
+      await sandbox.deleteSession('old')
+      await session.exec('x=1')
+      print('answered')`,
+    )
+    await host.printed('answered')
+    await kill(host)
+    await within(here.options, async (sandbox) => {
+      expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'new'])
+      expect(await stdout(await opened(sandbox, 'new'), 'echo $x $OWN')).toBe('1 yes\n')
+    })
+  })
+
+  it('is not waited for by another program while it lives', async () => {
+    const here = place()
+    const host = start(here, `await sandbox.exec('x=1'); print('answered')`)
+    await host.printed('answered')
+    await using sandbox = new Sandbox(here.options)
+    expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({
+      code: 'SANDBOX_IN_USE',
+      message: expect.stringContaining(`process ${host.pid}`) as string,
+    })
+    await kill(host)
+    expect(await stdout(sandbox, 'echo $x')).toBe('1\n')
+  })
 
   it('leaves the state after the last command', async () => {
     const here = place()
     for (let round = 0; round < 5; round++) {
-      const host = start(
-        here,
-        `await sandbox.exec('x=\${x}${round}; f${round}() { :; }'); print('answered'); await new Promise(() => setInterval(() => {}, 1000))`,
-      )
+      const host = start(here, `await sandbox.exec('x=\${x}${round}; f${round}() { :; }'); print('answered')`)
       await host.printed('answered')
-      await holds(() => state(here).includes(`f${round}`))
-      host.child.kill('SIGKILL')
-      await host.ended()
+      await kill(host)
       await expectGone(host.tag)
     }
     await within(here.options, async (sandbox) => expect(await stdout(sandbox, 'echo $x')).toBe('01234\n'))
+  })
+
+  it('leaves its processes as lost, with their logs, and those that had ended', async () => {
+    const here = place()
+    const host = start(
+      here,
+      `await (await sandbox.startProcess('echo done; exit 3', { processId: 'ended', autoCleanup: false })).waitForExit()
+      const web = await sandbox.startProcess('echo out; echo err >&2; sleep 1000', { processId: 'web' })
+      await web.waitForLog('out')
+      await web.waitForLog('err')
+      const [{ startTime }] = (await sandbox.listProcesses()).filter(({ id }) => id === 'web')
+      print('began ' + Number(startTime))`,
+    )
+    await host.printed('began')
+    const files = (kind: string) => readdirSync(here.kept).filter((name) => name.startsWith(kind))
+    const logs = () => files('log-').map((name) => readFileSync(path.join(here.kept, name), 'latin1'))
+    await holds(
+      () => files('process-').length === 2 && ['done', 'err'].every((text) => logs().join().includes(text)),
+    )
+    await kill(host)
+    for (let round = 0; round < 2; round++)
+      await within(here.options, async (sandbox) => {
+        const [ended, web] = await sandbox.listProcesses()
+        expect(ended).toMatchObject({ id: 'ended', status: 'failed', exitCode: 3, reason: 'exit' })
+        expect(web).toMatchObject({
+          ...{ id: 'web', status: 'error', exitCode: null, signal: null, reason: null, sessionId: 'default' },
+          startTime: new Date(Number(/began (\d+)/.exec(host.output())?.[1])),
+        })
+        expect((await ended?.getLogs())?.stdout).toBe('done\n')
+        expect(await web?.getLogs()).toMatchObject({ stdout: 'out\n', stderr: 'err\n' })
+        const later = []
+        for await (const event of web?.output({ cursor: 4 }) ?? []) later.push(event)
+        expect(later).toMatchObject([{ type: 'stderr', data: 'err\n', cursor: 8 }, { type: 'exit' }])
+        expect(await web?.kill()).toBe(false)
+      })
+    await within(here.options, async (sandbox) => {
+      await sandbox
+        .startProcess('echo again', { processId: 'web', autoCleanup: false })
+        .then((web) => web.waitForExit())
+      expect((await (await sandbox.getProcess('web'))?.getLogs())?.stdout).toBe('again\n')
+      await sandbox.cleanupCompletedProcesses()
+      expect(await sandbox.listProcesses()).toEqual([])
+    })
+    expect(readdirSync(here.kept).sort()).toEqual(['host', 'session-default'])
+  })
+
+  it('leaves services that the next sandbox starts again, in the state of their session', async () => {
+    const here = place()
+    const host = start(
+      here,
+      `await sandbox.exec('mkdir sub; cd sub; greeting=hello')
+      const healthCheck = { log: /^up .*$/ }
+      const command = 'echo "up $greeting $OWN $PWD"; exec sleep 1000'
+      const options = { restart: 'on-failure', healthCheck, env: { OWN: 'own' }, onStdout() {} }
+      await sandbox.startService(command, { ...options, processId: 'web' })
+      await sandbox.startService(command, { ...options, processId: 'once', restart: 'never' })
+      print('began')`,
+    )
+    await host.printed('began')
+    await holds(() => readdirSync(here.kept).filter((name) => name.startsWith('process-')).length === 2)
+    await kill(host)
+    const up = { stdout: `up hello own ${here.cwd}/sub\n` }
+    for (let round = 0; round < 2; round++)
+      await within(here.options, async (sandbox) => {
+        await sandbox.listSessions()
+        await holds(async () => (await sandbox.getProcess('web'))?.status === 'running')
+        expect(await (await sandbox.getProcess('web'))?.getLogs()).toMatchObject(up)
+        expect(await sandbox.getProcess('once')).toMatchObject({ status: 'error' })
+      })
+    await within(here.options, async (sandbox) => {
+      await holds(async () => (await sandbox.getProcess('web'))?.status === 'running')
+      await (await sandbox.getProcess('web'))?.kill()
+    })
+    await within(here.options, async (sandbox) =>
+      expect(await sandbox.getProcess('web')).toMatchObject({ status: 'killed', killedBy: { by: 'caller' } }),
+    )
   })
 
   it('leaves the state before the command that runs', async () => {
@@ -255,9 +373,7 @@ describe('the death of the host', () => {
       `await sandbox.exec('x=before'); sandbox.exec('x=within; touch begun; sleep 1000; echo $x').catch(() => {})`,
     )
     await holds(() => readdirSync(here.cwd).includes('begun'))
-    await holds(() => state(here).includes('before'))
-    host.child.kill('SIGKILL')
-    await host.ended()
+    await kill(host)
     await expectGone(host.tag)
     await within(here.options, async (sandbox) => expect(await stdout(sandbox, 'echo $x')).toBe('before\n'))
   })

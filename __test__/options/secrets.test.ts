@@ -35,7 +35,10 @@ describe('secrets', () => {
     'a URL': [{ hosts: ['https://api.test/x'] }, 'TOKEN.hosts[0] must be the name of one host'],
     'no host': [{ hosts: [] }, 'TOKEN.hosts must name at least one host'],
     'no place': [{ in: [] }, 'TOKEN.in must name at least one place'],
-    'an unknown place': [{ in: ['header'] }, "TOKEN.in[0] must be 'authorization', 'body', { header"],
+    'an unknown place': [
+      { in: ['header'] },
+      "TOKEN.in[0] must be 'authorization', 'body', 'aws-signature', { header",
+    ],
     'a header that frames requests': [
       { in: [{ header: 'Host' }] },
       'TOKEN.in[0].header must be the name of a header',

@@ -11,6 +11,7 @@ const end = (state: Partial<NativeProcess>): NativeProcess => ({
   state: 'exited',
   startedAt: 0,
   endedAt: 1000,
+  restored: false,
   ...state,
 })
 

@@ -66,12 +66,14 @@ describe('a secret in aws-signature', () => {
         const [expected, found] = signatures('GET', origin.seen.at(-1) as Seen)
         expect(found).not.toBe(expected)
         await sandbox.exec(`curl -sS -H "Authorization: Bearer $AWS_SECRET_ACCESS_KEY" https://${target}/`)
-        expect(origin.seen.at(-1)?.authorization).toMatch(/^Bearer [\w+\/]{40}$/)
+        expect(origin.seen.at(-1)?.authorization).toMatch(/^Bearer [\w+/]{40}$/)
         expect(JSON.stringify(origin.seen)).not.toContain(VALUE)
         const count = origin.seen.length
         await sandbox.exec('head -c 2000000 /dev/zero > file')
         const { stdout, stderr } = await sandbox.exec(curl('dynamodb', '/', '--http1.1 --data-binary @file'))
-        expect(stdout, stderr).toContain('a body of more than 1048576 bytes needs the header x-amz-content-sha256')
+        expect(stdout, stderr).toContain(
+          'a body of more than 1048576 bytes needs the header x-amz-content-sha256',
+        )
         expect(origin.seen).toHaveLength(count)
         const header = "-H 'X-Amz-Content-Sha256: STREAMING-AWS4-HMAC-SHA256-PAYLOAD'"
         const parts = await sandbox.exec(curl('s3', '/key', `--http1.1 -T file ${header}`))

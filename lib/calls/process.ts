@@ -196,7 +196,8 @@ export const processOptions = table<ProcessOptions>()({
 
 /**
  * The status of a process: 'starting' (services only), 'running', 'completed' (it exited with code 0), 'failed' (with another
- * code), 'killed' (a signal ended it, or nacre did: `reason` says why), 'error' (it was lost because its supervisor died).
+ * code), 'killed' (a signal ended it, or nacre did: `reason` says why), 'error' (it was lost because its supervisor died, or with
+ * {@link SandboxOptions.keep} the program before).
  */
 export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 

@@ -112,11 +112,11 @@ export interface SandboxOptions {
   /**
    * A name under which the sandbox keeps its sessions in `stateDir`: their directories, variables, functions, aliases, options and
    * traps, with the values of variables, in files for this user alone. The next sandbox of the name goes on with them, after
-   * `destroy`, a crash of this program or a restart of the container, if `stateDir` is still there. A state is written after a
-   * command has answered, at most every 50 ms; what a crash comes before is as it was before the command. A copy-on-write
-   * workspace without an `id` is kept under the same name. Processes end with this program. Letters, digits, `.`, `_` and `-`,
+   * `destroy`, a crash of this program or a restart of the container, if `stateDir` is still there. A command that a crash
+   * interrupts has not changed the state. A copy-on-write workspace without an `id` is kept under the same name. Processes end with this program: the next sandbox lists them with their
+   * logs, those that ran with the status 'error', and starts services again whose `restart` is 'on-failure'. Letters, digits, `.`, `_` and `-`,
    * at most 128. The first call rejects with SANDBOX_IN_USE while another sandbox has the name, and with SANDBOX_LOST if a
-   * file is damaged or of another version of nacre. Default: nothing is kept.
+   * file is damaged, or in another format of another version of nacre. Default: nothing is kept.
    */
   keep?: string
   /**
@@ -169,6 +169,23 @@ export const sandboxOptions = table<SandboxOptions>()({
 })
 
 export const resumeOptions = table<ResumeOptions>()({ ...sandboxOptions, ...archiveOptions })
+/** Options of `Sandbox.listKept` and `Sandbox.deleteKept`. */
+export interface KeptOptions {
+  /** See {@link SandboxOptions.stateDir}, with the same default. */
+  stateDir?: string
+}
+
+export const keptOptions = table<KeptOptions>()({ stateDir: directoryText })
+
+/** A sandbox that {@link SandboxOptions.keep} has written to the disk. */
+export interface KeptSandbox {
+  /** Its name. */
+  name: string
+  /** Whether a sandbox has the name now. */
+  inUse: boolean
+  /** When it was last changed. */
+  usedAt: Date
+}
 
 /** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {
@@ -483,6 +500,15 @@ export declare class Sandbox {
    * Nothing has been created then. Otherwise as {@link Sandbox.create}.
    */
   static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
+  /** Lists the sandboxes that `keep` has written to `stateDir`, by their names. */
+  static listKept(options?: KeptOptions): Promise<KeptSandbox[]>
+  /**
+   * Deletes what `keep` has written to `stateDir` under a name. A copy-on-write workspace of the name stays, for
+   * {@link Workspace.delete}.
+   *
+   * Rejects with SANDBOX_IN_USE while a sandbox has the name, and with FILE_NOT_FOUND if there is nothing.
+   */
+  static deleteKept(name: string, options?: KeptOptions): Promise<void>
 }
 
 export interface Sandbox extends AnySandbox<Session> {

@@ -18,6 +18,7 @@ import { addRemove } from './job/rm.js'
 import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
+import { addKeep } from './keep.js'
 import { addAttach } from './remote/attach.js'
 import { addCp } from './remote/cp.js'
 import { addServerLogs } from './remote/logs.js'
@@ -30,7 +31,7 @@ import type { Finish, Verb } from './verb.js'
 import { addWorkspace } from './workspace.js'
 
 const VERBS: Verb[] = [
-  ...[addExec, addTry, addWorkspace, addSuspend, addResume, addUp, addShell, addDown],
+  ...[addExec, addTry, addWorkspace, addKeep, addSuspend, addResume, addUp, addShell, addDown],
   ...[addPs, addServerLogs, addAttach, addCp, addLs, addDoctor, addCompletion],
 ]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]

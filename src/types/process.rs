@@ -66,6 +66,8 @@ pub struct NativeProcessStart {
     pub auto_cleanup: bool,
     /// Whether to keep it out of the feed of events.
     pub hidden: Option<bool>,
+    /// What the next sandbox of the same name gets with the process.
+    pub definition: Option<String>,
 }
 
 /// The size of a terminal.
@@ -162,6 +164,10 @@ pub struct NativeProcess {
     pub reason: Option<String>,
     /// What has killed it.
     pub killed_by: Option<NativeKilledBy>,
+    /// It belonged to an earlier sandbox of the same name.
+    pub restored: bool,
+    /// What was given with the start of such a process.
+    pub definition: Option<String>,
 }
 
 /// What kills a command or a process, and why.

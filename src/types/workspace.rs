@@ -21,12 +21,12 @@ pub struct NativeWorkspaceConfig {
     pub undo_steps: u32,
 }
 
-/// A workspace whose layers are kept.
+/// A workspace whose layers are kept, or a sandbox that is kept.
 #[napi(object, object_from_js = false)]
 pub struct NativeNamed {
     /// Its name.
     pub name: String,
-    /// The real directory; absent if the note about it is damaged, or of another version.
+    /// The real directory; absent for a sandbox, and if the note about it is damaged, or of another version.
     pub path: Option<String>,
     /// Whether a sandbox has it open.
     pub in_use: bool,

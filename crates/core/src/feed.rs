@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     fn denied(length: usize) -> What {
-        What::Denied { denial: Denial::new(Wanted::to("x".repeat(length)), crate::wanted::Cause::Unlisted) }
+        What::Denied { denial: Denial::new(Wanted::to("x".repeat(length)), crate::wanted::Refuser::Unlisted) }
     }
 
     #[tokio::test]

@@ -147,7 +147,12 @@ impl<In> Link<In> {
 
     /// The number of sent bytes that the peer has not read.
     pub fn unread_bytes(&self) -> usize {
-        crate::sys::unsent_bytes(&self.socket).unwrap_or(0)
+        socket::unread_bytes(self.socket()).unwrap_or(0)
+    }
+
+    /// The socket, for another process to use as well.
+    pub fn shared(&self) -> Descriptor {
+        Arc::clone(&self.socket).into()
     }
 
     /// Waits until no message waits for room. Cancel-safe.

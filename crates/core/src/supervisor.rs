@@ -43,6 +43,8 @@ pub struct Launch<'a> {
     pub commands: Option<HostCommands>,
     /// Where programs call them.
     pub listener: Option<OwnedFd>,
+    /// The session's id, and what else [`Setup::kept_as`] needs, if the session is kept on the disk.
+    pub kept: Option<(&'a str, [OwnedFd; 2])>,
 }
 
 /// A running supervisor. Dropping it closes the socket, so the supervisor ends everything below it. A separate task
@@ -90,7 +92,9 @@ impl Supervisor {
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
     pub fn start(launch: Launch<'_>) -> io::Result<Self> {
-        let Launch { program: executable, cwd, shell, env, user, limits, group, mark, commands, listener } = launch;
+        let Launch { program: executable, cwd, shell, env, user, limits, group, mark, commands, listener, kept } =
+            launch;
+        let (kept_as, places) = kept.unzip();
         let (link, theirs) = Link::pair()?;
         let setup = Setup {
             host: std::process::id().cast_signed(),
@@ -101,8 +105,10 @@ impl Supervisor {
             limits,
             mark,
             commands,
+            kept_as: kept_as.map(Into::into),
         };
-        link.post(LinkMessage::of(&setup, listener.into_iter().map(Into::into).collect())?);
+        let descriptors = places.into_iter().flatten().chain(listener).map(Into::into).collect();
+        link.post(LinkMessage::of(&setup, descriptors)?);
         let mut command = program(executable);
         let inherited = env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
         command.envs(inherited.map(|(name, value)| (name, variables::inherited(name, value))));

@@ -59,14 +59,6 @@ pub fn seal(file: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The number of bytes that a socket's peer has not read (unix(7), SIOCOUTQ).
-pub fn unsent_bytes(socket: &impl AsRawFd) -> io::Result<usize> {
-    let mut count: libc::c_int = 0;
-    // SAFETY: TIOCOUTQ, the same number as SIOCOUTQ, stores an int through the pointer.
-    unsafe { check(libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &mut count))? };
-    Ok(count.max(0) as usize)
-}
-
 /// Replaces the contents of a file. Opens no descriptor, since none may be available.
 pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     let file = borrowed(fd);

@@ -48,12 +48,12 @@ pub struct Denial {
     /// What a program wanted.
     pub wanted: Wanted,
     /// What has refused it.
-    pub cause: Cause,
+    pub cause: Refuser,
 }
 
 /// What has refused a connection or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum Refuser {
     /// No list has the host.
     Unlisted,
     /// The list of what is refused has it.
@@ -66,7 +66,7 @@ pub enum Cause {
     Request(Reason),
 }
 
-impl Cause {
+impl Refuser {
     /// The same as a word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -89,7 +89,7 @@ impl Cause {
 
 impl Denial {
     /// Keeps the beginnings of a long method and path.
-    pub fn new(mut wanted: Wanted, cause: Cause) -> Self {
+    pub fn new(mut wanted: Wanted, cause: Refuser) -> Self {
         if let Some(request) = &mut wanted.request {
             (request.method, request.path) = (shown(&request.method), shown(&request.path));
         }

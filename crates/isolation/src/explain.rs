@@ -66,10 +66,11 @@ enum Reason {
     Denied,
     ReadOnly,
     Missing,
+    Directory,
 }
 
 /// As programs print them, in lower case.
-const REASONS: [(&[u8], Reason); 11] = [
+const REASONS: [(&[u8], Reason); 13] = [
     (b"permission denied", Reason::Denied),
     (b"eacces", Reason::Denied),
     (b"accessdenied", Reason::Denied),
@@ -81,6 +82,8 @@ const REASONS: [(&[u8], Reason); 11] = [
     (b"does not exist", Reason::Missing),
     (b"nosuchfile", Reason::Missing),
     (b"not found", Reason::Missing),
+    (b"is a directory", Reason::Directory),
+    (b"eisdir", Reason::Directory),
 ];
 
 /// Parts of words that say that something was to be changed, in lower case. Landlock gives one reason for all.
@@ -106,7 +109,7 @@ const CHANGES: [&[u8]; 22] = [
     b"add",
     b"copy",
     b"cannot set",
-    b"rmdir",
+    b" rm",
 ];
 
 /// Whether the end of an output may have a reason. Costs little, and reads no file.
@@ -126,7 +129,7 @@ pub fn explain(stderr: &[u8], confinement: &Confinement, ran: &Ran<'_>) -> Vec<R
         let others = near.filter(|other| *other != at).filter_map(|other| lines.get(other));
         let own = candidates(line, start);
         // Those of other lines may belong to something else: only whole paths count.
-        let others = others.map(|line| candidates(line, line.len()).into_iter().next().unwrap_or_default());
+        let others = others.flat_map(|line| candidates(line, line.len()).into_iter().take(2));
         let changes = CHANGES.iter().any(|word| has(line, word));
         for class in own.into_iter().chain(others) {
             let refused = class.into_iter().filter_map(|name| judge.judge(name, reason, changes));
@@ -170,7 +173,7 @@ fn has(line: &[u8], text: &[u8]) -> bool {
     find(line, text).is_some()
 }
 
-/// The names in a line whose reason starts there: whole paths; what else is in quotes; other words with a slash, and what is just
+/// The names in a line whose reason starts there: whole paths in quotes, and others; what else is in quotes; other words with a slash, and what is just
 /// before the reason.
 fn candidates(line: &[u8], reason: usize) -> Vec<Vec<&[u8]>> {
     let quoted = quoted(line);
@@ -181,11 +184,12 @@ fn candidates(line: &[u8], reason: usize) -> Vec<Vec<&[u8]>> {
     let before = before.strip_suffix(b":").or(before.strip_suffix(b"(")).unwrap_or(before);
     let segment = before.rsplit(|byte| *byte == b':').next().unwrap_or_default().trim_ascii();
     let last = stripped(segment.rsplit(|byte| *byte == b' ').next().unwrap_or_default());
-    let mut whole: Vec<&[u8]> = quoted.iter().chain(&words).copied().filter(is_whole).collect();
+    let mut in_quotes: Vec<&[u8]> = quoted.iter().copied().filter(is_whole).collect();
     // As they stand in the line.
-    whole.sort_by_key(|name| name.as_ptr());
+    in_quotes.sort_by_key(|name| name.as_ptr());
+    let whole = words.iter().copied().filter(is_whole).collect();
     let with_slash = words.iter().copied().filter(|word| word.contains(&b'/')).chain([segment, last]).collect();
-    vec![whole, quoted, with_slash]
+    vec![in_quotes, whole, quoted, with_slash]
 }
 
 /// What is in quotes of a kind that programs use.
@@ -267,6 +271,11 @@ impl Judge<'_> {
         match reason {
             // Only a mount hides.
             Reason::Missing => through_links().filter(|_| has_mounts),
+            // It is missing, and a directory keeps programs from creating it.
+            Reason::Directory => {
+                let is_placeholder = self.files.project.placeholders.iter().any(|found| found.path == real);
+                is_placeholder.then(|| Refusal { path: real.clone(), rule: Rule::Project, tree: real })
+            }
             Reason::ReadOnly => through_links().or_else(|| self.unwritable(&real)),
             // With mounts, the reason for a change would be another one. A file that can be read is perhaps no program.
             Reason::Denied => through_links().or_else(|| {

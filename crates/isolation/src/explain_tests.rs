@@ -100,7 +100,7 @@ fn what_no_rule_explains_is_not_claimed() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new(true);
     fs::write(place.root.join("other/closed"), "").unwrap();
-    fs::set_permissions(place.root.join("other/closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.root.join("other/closed"), fs::Permissions::from_mode(0o0)).unwrap();
     for text in [
         "cat: ROOT/other/none: No such file or directory",
         "bash: line 1: ROOT/other/file: Permission denied",

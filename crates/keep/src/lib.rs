@@ -2,43 +2,61 @@
 //!
 //! The directory `NAME` has:
 //!
-//! - `session-ID`: what is known of a session, see [`Kept::write`],
+//! - `session-ID`: what is known of a session, a title, a checksum and `nacre_protocol::kept::SessionFile`,
+//! - `process-N`: what is known of a background process, in the same form,
+//! - `log-N` and, for what is older, `log-N.old`: its output, which is appended without a checksum,
 //! - `host`: the pid of the program that uses it.
 //!
-//! It is locked (flock(2)) as long as that program lives, however it ends.
+//! It is locked (flock(2)) as long as that program lives, however it ends, and until the supervisors of its sessions have ended,
+//! which share the lock: they write what the program had not written, and end its processes.
 //!
 //! **It owns** the files and the lock. **It must never know** what they contain, nor sessions and shells.
 //!
 //! A file is written under another name, brought to the disk and renamed. So at each moment, also after a power cut, a session has
 //! its state before or after a change, and never a part of it. A file that is damaged all the same is noticed by its checksum.
 
+use nacre_containment::lock::Lock;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
 use nacre_containment::{file_tree, job::lock};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use sha1::{Digest, Sha1};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The first line of a file. Raise its number with every change of the format.
-const TITLE: &[u8] = b"nacre session 1\n";
+const TITLE: &[u8] = b"nacre session 2\n";
 /// Bytes of the checksum, which follows and covers the rest.
 const SUM_BYTES: usize = 20;
 /// Maximum bytes of a file: a state of a shell has at most 64 MiB.
 const MAX_BYTES: u64 = 80 << 20;
 /// Maximum sessions.
 const MAX_SESSIONS: usize = 10_000;
-/// Prefixes of the files of a session, and of those that are being written.
+/// Maximum processes: the newest.
+const MAX_PROCESSES: usize = 2000;
+/// Prefixes of the files of a session, of a process, of its log, and of those that are being written.
 const SESSION: &str = "session-";
+const PROCESS: &str = "process-";
+const LOG: &str = "log-";
 const NEW: &str = "new-";
+/// The least bytes of a log before its file is replaced.
+const LEAST_LOG: u64 = 64 << 10;
 /// Names the program that uses the directory.
 const HOST: &str = "host";
 /// How often a directory is opened again that another program has just removed.
 const ATTEMPTS: u32 = 10;
+/// How long the supervisors of a program that has ended may keep the lock.
+const ENDING: Duration = Duration::from_secs(2);
+/// Between two looks at the lock.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Why the files cannot be used.
 #[derive(Debug)]
@@ -71,60 +89,188 @@ pub type Sessions = Vec<(String, Vec<u8>)>;
 #[derive(Debug)]
 pub struct Kept {
     directory: File,
+    /// The processes whose logs grow. A process that is forgotten is none of them, although its last output may still arrive.
+    logs: Lock<BTreeSet<u64>>,
 }
 
 impl Kept {
     /// Opens the files of a name in a directory that only this user can write to, and creates them if there are none. Sessions
-    /// are in the order of their ids, each with what was written last.
+    /// are in the order of their ids, each with what was written last. Waits at most 2 s for the supervisors of a program that
+    /// has ended.
     ///
     /// # Errors
     /// See [`Failure`]. Nothing has changed.
     pub fn open(parent: &Path, name: &str) -> Result<(Self, Sessions), Failure> {
         let doing = |error: Errno| Failure::System(format!("open '{name}' in {}", parent.display()), error.into());
         let place = open_directory(rustix::fs::CWD, parent.as_os_str().as_encoded_bytes()).map_err(doing)?;
-        for _ in 0..ATTEMPTS {
+        let (give_up, mut attempts) = (Instant::now() + ENDING, 0);
+        loop {
             match mkdirat(&place, name, Mode::RWXU) {
                 Err(Errno::EXIST) | Ok(()) => {}
                 Err(errno) => return Err(doing(errno)),
             }
-            if let Some(directory) = take(&place, name).map_err(|failure| failure.of(parent, name))? {
-                let kept = Self { directory };
-                let sessions = kept.sessions().map_err(|failure| failure.of(parent, name))?;
-                kept.replace(HOST, std::process::id().to_string().as_bytes()).map_err(doing)?;
-                return Ok((kept, sessions));
+            match take(&place, name) {
+                Err(Failure::InUse(Some(pid))) if has_ended(pid) => {
+                    if Instant::now() > give_up {
+                        return Err(Failure::InUse(None));
+                    }
+                    sleep(LOOK);
+                }
+                Err(failure) => return Err(failure.of(parent, name)),
+                Ok(Some(directory)) => {
+                    let kept = Self { directory, logs: Lock::default() };
+                    let sessions = kept.sessions().map_err(|failure| failure.of(parent, name))?;
+                    match kept.replace(HOST, std::process::id().to_string().as_bytes()) {
+                        // A full disk does not keep a sandbox from going on: the pid is for messages.
+                        Ok(()) | Err(Errno::NOSPC | Errno::DQUOT) => return Ok((kept, sessions)),
+                        Err(errno) => return Err(doing(errno)),
+                    }
+                }
+                Ok(None) if attempts < ATTEMPTS => attempts += 1,
+                Ok(None) => return Err(doing(Errno::AGAIN)),
             }
         }
-        Err(doing(Errno::AGAIN))
+    }
+
+    /// The files in a directory that another process has locked and sent. It stays locked while this process has it, too.
+    pub fn shared(directory: OwnedFd) -> Self {
+        Self { directory: directory.into(), logs: Lock::default() }
+    }
+
+    /// The locked directory, to send it to another process.
+    ///
+    /// # Errors
+    /// Those of dup(2).
+    pub fn share(&self) -> io::Result<OwnedFd> {
+        self.directory.as_fd().try_clone_to_owned()
+    }
+
+    /// Releases the lock for every process that shares it: a child that another thread is just forking shares it, too.
+    pub fn release(&self) {
+        lock::release(&self.directory);
     }
 
     fn sessions(&self) -> Result<Sessions, Failure> {
         let unread = |errno: Errno| Failure::System("read it".into(), errno.into());
-        let names = file_tree::names(&self.directory).map_err(unread)?;
-        let mut ids: Vec<&str> = names
-            .iter()
-            .filter_map(|name| str::from_utf8(name).ok()?.strip_prefix(SESSION))
-            .take(MAX_SESSIONS)
-            .collect();
+        let mut ids = self.ids(SESSION).map_err(unread)?;
+        ids.truncate(MAX_SESSIONS);
         ids.sort_unstable();
-        let read = |id: &str| match self.read(id) {
+        let read = |id: String| match self.read(&id) {
             Err(Errno::BADMSG) => Err(Failure::Damaged(format!("{SESSION}{id}"))),
-            read => read.map(|content| (id.to_string(), content)).map_err(unread),
+            read => read.map(|content| (id, content)).map_err(unread),
         };
         ids.into_iter().map(read).collect()
     }
 
-    fn read(&self, id: &str) -> rustix::io::Result<Vec<u8>> {
+    /// What follows a prefix in the names of files.
+    fn ids(&self, prefix: &str) -> rustix::io::Result<Vec<String>> {
+        let names = file_tree::names(&self.directory)?;
+        Ok(names.iter().filter_map(|name| Some(str::from_utf8(name).ok()?.strip_prefix(prefix)?.into())).collect())
+    }
+
+    /// What was written of processes, by their numbers, in this order. A damaged file counts as none. Removes logs without a
+    /// process, and all but the newest processes.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn processes(&self) -> io::Result<Vec<(u64, Vec<u8>)>> {
+        let mut numbers: Vec<u64> = self.ids(PROCESS)?.iter().filter_map(|number| number.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers
+            .drain(..numbers.len().saturating_sub(MAX_PROCESSES))
+            .for_each(|number| drop(self.remove_process(number)));
+        for log in self.ids(LOG)? {
+            if !log.trim_end_matches(".old").parse().is_ok_and(|number| numbers.binary_search(&number).is_ok()) {
+                self.remove_file(&format!("{LOG}{log}"))?;
+            }
+        }
+        let read = |number| Some((number, self.read_file(&format!("{PROCESS}{number}")).ok()?));
+        Ok(numbers.into_iter().filter_map(read).collect())
+    }
+
+    /// Puts what is known of a process in the place of what was written before.
+    ///
+    /// # Errors
+    /// As for [`Kept::write`].
+    pub fn write_process(&self, number: u64, content: &[u8]) -> io::Result<()> {
+        self.write_file(&format!("{PROCESS}{number}"), content)
+    }
+
+    /// Begins the log of a process.
+    pub fn begin_log(&self, number: u64) {
+        self.logs.lock().insert(number);
+    }
+
+    /// Forgets a process and its log.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn remove_process(&self, number: u64) -> io::Result<()> {
+        let mut logs = self.logs.lock();
+        logs.remove(&number);
+        // The log last: without a process, nothing would find it.
+        for name in [format!("{LOG}{number}.old"), format!("{LOG}{number}"), format!("{PROCESS}{number}")] {
+            self.remove_file(&name)?;
+        }
+        Ok(())
+    }
+
+    /// Appends to the log of a process, unless it is forgotten. The file is replaced when it has half of `limit`, so both have at most about that.
+    ///
+    /// # Errors
+    /// Those of the system calls. The log is as before then.
+    pub fn append_log(&self, number: u64, limit: u64, bytes: &[u8]) -> io::Result<()> {
+        let logs = self.logs.lock();
+        if !logs.contains(&number) {
+            return Ok(());
+        }
+        let name = format!("{LOG}{number}");
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = || openat(&self.directory, &name, flags, Mode::RUSR | Mode::WUSR).map(File::from);
+        let mut file = open()?;
+        let mut length = file.metadata()?.len();
+        if length > (limit / 2).max(LEAST_LOG) {
+            renameat(&self.directory, &name, &self.directory, format!("{name}.old"))?;
+            (file, length) = (open()?, 0);
+        }
+        file.write_all(bytes).inspect_err(|_| drop(file.set_len(length)))
+    }
+
+    /// The log of a process, the older part first.
+    pub fn read_log(&self, number: u64) -> [Vec<u8>; 2] {
+        [format!("{LOG}{number}.old"), format!("{LOG}{number}")].map(|name| {
+            let mut bytes = Vec::new();
+            if let Ok(file) = self.open_file(&name) {
+                let _ = file.take(MAX_BYTES).read_to_end(&mut bytes);
+            }
+            bytes
+        })
+    }
+
+    /// What was written last of a session.
+    ///
+    /// # Errors
+    /// Those of the system calls: `ENOENT` if there is nothing, and `EBADMSG` for a damaged file.
+    pub fn read(&self, id: &str) -> rustix::io::Result<Vec<u8>> {
+        self.read_file(&format!("{SESSION}{id}"))
+    }
+
+    fn read_file(&self, name: &str) -> rustix::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_file(name)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
+        unseal(&bytes).ok_or(Errno::BADMSG)
+    }
+
+    fn open_file(&self, name: &str) -> rustix::io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = match openat(&self.directory, format!("{SESSION}{id}"), flags, Mode::empty()) {
+        let file = match openat(&self.directory, name, flags, Mode::empty()) {
             Err(Errno::LOOP) => return Err(Errno::BADMSG),
             file => file?,
         };
         if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
             return Err(Errno::BADMSG);
         }
-        let mut bytes = Vec::new();
-        File::from(file).take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| errno_of(&error))?;
-        unseal(&bytes).ok_or(Errno::BADMSG)
+        Ok(file.into())
     }
 
     /// Puts what is known of a session in the place of what was written before. The disk has it afterwards.
@@ -132,11 +278,15 @@ impl Kept {
     /// # Errors
     /// Those of the system calls: what was written before stays. `EFBIG` for more than 80 MiB.
     pub fn write(&self, id: &str, content: &[u8]) -> io::Result<()> {
+        self.write_file(&format!("{SESSION}{id}"), content)
+    }
+
+    fn write_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let bytes = [TITLE, &Sha1::digest(content)[..], content].concat();
         if bytes.len() as u64 > MAX_BYTES {
             return Err(Errno::FBIG.into());
         }
-        Ok(self.replace(&format!("{SESSION}{id}"), &bytes)?)
+        Ok(self.replace(name, &bytes)?)
     }
 
     fn replace(&self, name: &str, bytes: &[u8]) -> rustix::io::Result<()> {
@@ -161,7 +311,11 @@ impl Kept {
     /// # Errors
     /// Those of the system calls.
     pub fn remove(&self, id: &str) -> io::Result<()> {
-        match unlinkat(&self.directory, format!("{SESSION}{id}"), AtFlags::empty()) {
+        self.remove_file(&format!("{SESSION}{id}"))
+    }
+
+    fn remove_file(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.directory, name, AtFlags::empty()) {
             Err(Errno::NOENT) => Ok(()),
             removed => Ok(removed?),
         }
@@ -206,7 +360,7 @@ pub fn delete(parent: &Path, name: &str) -> Result<(), Failure> {
     for file in file_tree::names(&directory).map_err(doing)? {
         unlinkat(&directory, &file[..], AtFlags::empty()).map_err(doing)?;
     }
-    // Whoever opens it from now on sees that the locked directory has lost its name.
+    // A program that has opened it already finds, once it has the lock, that the name is gone: see `take`.
     unlinkat(&place, name, AtFlags::REMOVEDIR).map_err(doing)
 }
 
@@ -222,7 +376,8 @@ impl Failure {
 
 /// Locks the directory of a name. `None` if there is none.
 ///
-/// The race: another program deletes it between the opening and the lock. The locked one has no name then.
+/// Another program may delete the directory after it was opened here and before it is locked. What is locked then no longer
+/// has the name, which counts as none.
 fn take(place: &OwnedFd, name: &str) -> Result<Option<File>, Failure> {
     let failed = |error: io::Error| Failure::System("lock it".into(), error);
     let directory = match open_directory(place, name.as_bytes()) {
@@ -241,6 +396,12 @@ fn take(place: &OwnedFd, name: &str) -> Result<Option<File>, Failure> {
     }
 }
 
+/// Whether the program that a directory names has ended. Zombies have.
+fn has_ended(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::new);
+    !pid.and_then(Stat::read).is_some_and(|stat| stat.is_running())
+}
+
 /// The pid of the program that uses a directory.
 fn host(directory: &File) -> Option<u32> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -250,7 +411,7 @@ fn host(directory: &File) -> Option<u32> {
     text.parse().ok()
 }
 
-fn open_directory(parent: impl std::os::fd::AsFd, name: &[u8]) -> rustix::io::Result<OwnedFd> {
+fn open_directory(parent: impl AsFd, name: &[u8]) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty())
 }
@@ -295,6 +456,30 @@ mod tests {
         delete(place.path(), "one").unwrap();
         assert!(matches!(delete(place.path(), "one"), Err(Failure::Missing)));
         assert_eq!(list(place.path()).unwrap(), []);
+    }
+
+    #[test]
+    fn processes_have_logs_of_a_bounded_size() {
+        let place = tempfile::tempdir().unwrap();
+        let (kept, _) = Kept::open(place.path(), "one").unwrap();
+        kept.write_process(10, b"later").unwrap();
+        kept.write_process(9, b"first").unwrap();
+        [9, 11].into_iter().for_each(|number| kept.begin_log(number));
+        let limit = 4 * LEAST_LOG;
+        for number in 0..9 {
+            kept.append_log(9, limit, &vec![number; usize::try_from(LEAST_LOG).unwrap()]).unwrap();
+        }
+        let [old, new] = kept.read_log(9);
+        assert_eq!((old[0], new[0], new.last()), (3, 6, Some(&8)));
+        assert!(((old.len() + new.len()) as u64) <= limit + 2 * LEAST_LOG);
+        kept.append_log(11, limit, b"of none").unwrap();
+        assert_eq!(kept.processes().unwrap(), [(9, b"first".to_vec()), (10, b"later".to_vec())]);
+        assert_eq!(kept.read_log(11), [b"", b""]);
+        kept.remove_process(9).unwrap();
+        kept.append_log(9, limit, b"the last output").unwrap();
+        fs::write(place.path().join("one/process-10"), "damaged").unwrap();
+        assert_eq!(kept.processes().unwrap(), []);
+        assert_eq!(kept.read_log(9), [b"", b""]);
     }
 
     #[test]

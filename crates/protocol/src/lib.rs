@@ -10,8 +10,8 @@
 //! | [`files`] | host and files helper | [`message`] |
 //! | [`redirect`] | broker and proxy | fixed bytes |
 //!
-//! What such messages carry, and several crates use, is here too: [`confinement`], [`standing`], and the request for a
-//! [`job`], which is a file of JSON.
+//! What such messages carry, and several crates use, is here too: [`confinement`], [`standing`], the request for a [`job`],
+//! which is a file of JSON, and the file of a session that is [`kept`].
 //!
 //! **It owns** the form of every message: its encoding, its bounds, and what a reader does with one that it does not
 //! understand. Every reader is total: it takes any bytes, since a command may send them.
@@ -23,6 +23,7 @@ pub mod confinement;
 pub mod files;
 pub mod host_programs;
 pub mod job;
+pub mod kept;
 pub mod message;
 pub mod redirect;
 pub mod shell;

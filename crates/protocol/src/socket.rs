@@ -104,6 +104,17 @@ pub fn receive_with(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
     Ok((message.bytes, descriptors))
 }
 
+/// The number of bytes that the peer has not read (unix(7), SIOCOUTQ).
+///
+/// # Errors
+/// Those of ioctl(2).
+pub fn unread_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut count: libc::c_int = 0;
+    // SAFETY: TIOCOUTQ, the same number as SIOCOUTQ, stores an int through the pointer.
+    Errno::result(unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut count) })?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

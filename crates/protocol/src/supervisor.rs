@@ -37,6 +37,9 @@ pub struct Setup {
     pub mark: Option<u64>,
     /// The commands that are functions of the host.
     pub commands: Option<HostCommands>,
+    /// The id under which the session is on the disk, if it is. The locked directory travels with the message, and a file with
+    /// [`SessionFile::made`](crate::kept::SessionFile::made).
+    pub kept_as: Option<String>,
 }
 
 /// Commands that are functions of the host.
@@ -134,6 +137,21 @@ pub enum Order {
     },
     /// Start a files helper with the socket that travels with the order. Not answered: the socket shows a failure.
     Files,
+    /// The shell has the state of the session. Only for one that is on the disk: the host's end of the shell's channel travels
+    /// with the order, so that the supervisor can ask for the state when the host has ended.
+    Ready,
+    /// The session has this state now, in plain mode, whose shells do not keep it. Only for one that is on the disk: a file with
+    /// what the host [has encoded](crate::kept::FileState::Encoded) travels with the order.
+    Saved {
+        /// The [number](crate::kept::SessionFile::number) of the state.
+        number: u64,
+    },
+    /// The shell is about to fork a standby, whose [`Order::Standby`] follows unless the fork fails. Only for a session that is on
+    /// the disk: the host's end of the standby's channel travels with the order, as with [`Order::Ready`].
+    Fork {
+        /// The [number](crate::kept::SessionFile::number) of its state.
+        number: u64,
+    },
     /// Make this fork of the shell the standby; the previous standby is killed.
     Standby {
         /// The new standby, a child of the supervisor.

@@ -57,10 +57,12 @@ fn problem() -> impl Strategy<Value = LimitProblem> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    use Order::{Continue, Files, Insist, KillShell, Mask, Promote, Remount, Rotate, Settled, Thaw, TrapRuns};
+    use Order::{Continue, Files, Insist, KillShell, Mask, Promote, Ready, Remount, Rotate, Settled, Thaw, TrapRuns};
     let kill = || (any::<u64>(), any::<u64>(), any::<i32>(), any::<u64>());
     prop_oneof![
-        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw, Remount, Mask]),
+        select(vec![
+            Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw, Remount, Mask, Ready
+        ]),
         (any::<u64>(), text(), any::<bool>()).prop_map(|(fork_key, channel_name, has_workspace)| Order::Confine {
             fork_key,
             channel_name,
@@ -91,6 +93,8 @@ fn order() -> impl Strategy<Value = Order> {
         kill().prop_map(|(id, key, signal, grace_ms)| Order::KillProcess { id, key, signal, grace_ms }),
         (any::<u64>(), any::<i32>()).prop_map(|(key, signal)| Order::SignalProcess { key, signal }),
         any::<(u64, bool)>().prop_map(|(id, if_idle)| Order::Freeze { id, if_idle }),
+        any::<u64>().prop_map(|number| Order::Saved { number }),
+        any::<u64>().prop_map(|number| Order::Fork { number }),
         any::<u64>().prop_map(|grace_ms| Order::Shutdown { grace_ms }),
     ]
 }
@@ -149,25 +153,28 @@ fn number_of_order(order: &Order) -> u8 {
         Order::Confine { .. } => 0,
         Order::Start { .. } => 1,
         Order::Files => 2,
-        Order::Standby { .. } => 3,
-        Order::Promote => 4,
-        Order::Adopt { .. } => 5,
-        Order::Detach { .. } => 6,
-        Order::KillForeground { .. } => 7,
-        Order::ExpectForks { .. } => 8,
-        Order::TrapRuns => 9,
-        Order::Settled => 10,
-        Order::Insist => 11,
-        Order::KillShell => 12,
-        Order::Continue => 13,
-        Order::Rotate => 14,
-        Order::KillProcess { .. } => 15,
-        Order::SignalProcess { .. } => 16,
-        Order::Freeze { .. } => 17,
-        Order::Thaw => 18,
-        Order::Remount => 19,
-        Order::Mask => 20,
-        Order::Shutdown { .. } => 21,
+        Order::Ready => 3,
+        Order::Saved { .. } => 4,
+        Order::Fork { .. } => 5,
+        Order::Standby { .. } => 6,
+        Order::Promote => 7,
+        Order::Adopt { .. } => 8,
+        Order::Detach { .. } => 9,
+        Order::KillForeground { .. } => 10,
+        Order::ExpectForks { .. } => 11,
+        Order::TrapRuns => 12,
+        Order::Settled => 13,
+        Order::Insist => 14,
+        Order::KillShell => 15,
+        Order::Continue => 16,
+        Order::Rotate => 17,
+        Order::KillProcess { .. } => 18,
+        Order::SignalProcess { .. } => 19,
+        Order::Freeze { .. } => 20,
+        Order::Thaw => 21,
+        Order::Remount => 22,
+        Order::Mask => 23,
+        Order::Shutdown { .. } => 24,
     }
 }
 

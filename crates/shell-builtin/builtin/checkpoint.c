@@ -3,8 +3,8 @@
  *
  * Each item (a variable, a function, an option, ...) is written and restored by itself, through the functions behind
  * bash's own commands. So nothing of a value is evaluated, neither options, functions, aliases nor traps of the user
- * have an effect, and what cannot be restored loses no other item. The host stores the list. It reads only the last item and
- * those that name what a new shell cannot have: jobs and descriptors.
+ * have an effect, and what cannot be restored loses no other item. The host stores the list. It reads only the last item,
+ * `$?`, the directory, and what a new shell cannot have: jobs and descriptors.
  *
  * bash computes some variables, like RANDOM. Of these, it is kept whether they are exported, read-only, traced or unset.
  */
@@ -45,6 +45,7 @@ enum kind {
   RESTRICTED,
   JOBS,         /* value: those that have not ended, as the builtin `jobs` lists them; not restored */
   DESCRIPTORS,  /* value: the numbers of those that the user has opened, with blanks; not restored */
+  STATUS,       /* number: `$?`, which the host passes with the list */
   LAST = 0x454e444e /* number: whether the shell holds something of a mount, see `holds_mount` */
 };
 
@@ -275,6 +276,7 @@ static void list_descriptors(char *text) {
 void write_checkpoint(int file) {
   static char jobs[MOST_JOB_TEXT];
   char descriptors[MOST_DESCRIPTOR_TEXT];
+  int status = last_command_exit_value;
   /* It may be in the place of standard output. */
   int fd = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (fd < 0) _exit(1);
@@ -306,6 +308,7 @@ void write_checkpoint(int file) {
   if (&restricted && restricted) write_text(RESTRICTED, 0, "", "");
   if (jobs_length) write_item(JOBS, 0, "", jobs, jobs_length);
   if (*descriptors) write_text(DESCRIPTORS, 0, "", descriptors);
+  write_text(STATUS, status, "", "");
   if (ferror(stdout)) _exit(1);
   write_text(LAST, holds, "", "");
   _exit(fflush(stdout) == 0 ? 0 : 1);

@@ -14,12 +14,31 @@ use std::time::{Duration, Instant};
 /// Time limit for the files helpers to exit.
 const HELPERS: Duration = Duration::from_millis(500);
 
+/// How long a host may take to end that has closed its end of the socket, and to which nothing answers any more.
+const HOST: Duration = Duration::from_millis(500);
+
+/// Ends everything and exits, because the host has ended. A session that is kept is written once more.
+pub fn end_without_host(table: &mut ProcessTable, setting: &Setting, calls: Option<Calls>) -> ! {
+    let last = table.keeping.take().map(|keeping| keeping.ask(table.shell()));
+    end_all(table, setting, calls, Duration::ZERO);
+    // A host that lives has given this process up, and writes by itself.
+    if let Some(last) = last.filter(|_| setting.host_ends_within(HOST)) {
+        last.write();
+    }
+    std::process::exit(0);
+}
+
 /// Ends everything and exits. With a grace time, processes first get SIGTERM and SIGCONT, and SIGKILL only when it is
 /// over. The shell and the standby have nothing to clean up, so they get no SIGTERM.
 ///
 /// Completeness: this process is the subreaper, so every orphan becomes its child. Killing all descendants and
 /// reaping until no child is left therefore leaves nothing alive, whichever process forks meanwhile.
 pub fn end(table: &mut ProcessTable, setting: &Setting, calls: Option<Calls>, grace: Duration) -> ! {
+    end_all(table, setting, calls, grace);
+    std::process::exit(0);
+}
+
+fn end_all(table: &mut ProcessTable, setting: &Setting, calls: Option<Calls>, grace: Duration) {
     let mut commands = calls.map(Calls::stop);
     if !grace.is_zero() {
         ask(table, setting, grace);
@@ -40,7 +59,6 @@ pub fn end(table: &mut ProcessTable, setting: &Setting, calls: Option<Calls>, gr
         }
         wait_for_change(setting, &[], Duration::from_millis(1));
     }
-    std::process::exit(0);
 }
 
 /// Lets the files helpers remove temporary files, which takes less than a millisecond.

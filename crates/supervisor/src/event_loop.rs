@@ -2,6 +2,7 @@
 
 use crate::enclosure::{Enclosed, Key};
 use crate::ending;
+use crate::last_state::Keeping;
 use crate::ordered_kill::{OrderedKill, Target};
 use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Program};
@@ -20,8 +21,9 @@ use std::time::Duration;
 const MAX_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or dies. Never returns.
-pub fn run(setting: Setting, setup: &Setup, mut calls: Option<Calls>) -> ! {
+pub fn run(setting: Setting, setup: &Setup, mut calls: Option<Calls>, keeping: Option<Keeping>) -> ! {
     let mut table = ProcessTable::new(setup);
+    table.keeping = keeping;
     let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;
     loop {
@@ -32,8 +34,9 @@ pub fn run(setting: Setting, setup: &Setup, mut calls: Option<Calls>) -> ! {
         if !setting.limits.restore() && (wake.order || !kills.is_empty()) {
             std::process::exit(1);
         }
-        if wake.host_gone {
-            ending::end(&mut table, &setting, calls.take(), Duration::ZERO);
+        // The last orders say which process has the last state, and whether the session was to end.
+        if wake.host_gone && !(wake.order && table.keeping.is_some()) {
+            ending::end_without_host(&mut table, &setting, calls.take());
         }
         if wake.children {
             while let Ok(Some(_)) = setting.children.read_signal() {}
@@ -46,13 +49,15 @@ pub fn run(setting: Setting, setup: &Setup, mut calls: Option<Calls>) -> ! {
         while orders > 0 {
             match message::receive::<Order>(setting.control.as_fd()) {
                 Ok(Some((Order::Shutdown { grace_ms }, _))) => {
+                    // The host has written the last state, and another program may use the files as soon as all has ended.
+                    table.keeping = None;
                     ending::end(&mut table, &setting, calls.take(), Duration::from_millis(grace_ms));
                 }
                 Ok(Some((order, descriptors))) => {
                     execute(order, descriptors, &mut table, &mut kills, calls.as_ref(), (&setting, setup));
                 }
                 // End of file, or a host with another protocol: there is nothing left to serve.
-                Ok(None) | Err(_) => ending::end(&mut table, &setting, calls.take(), Duration::ZERO),
+                Ok(None) | Err(_) => ending::end_without_host(&mut table, &setting, calls.take()),
             }
             orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
         }
@@ -140,10 +145,26 @@ fn execute(
                 table.start_helper(socket, setup, setting);
             }
         }
+        Order::Ready => {
+            if let Some(keeping) = &mut table.keeping {
+                keeping.set_shell(descriptors.into_iter().next());
+            }
+        }
+        Order::Saved { number } => {
+            if let (Some(keeping), Some(state)) = (&mut table.keeping, descriptors.into_iter().next()) {
+                keeping.set_saved(state, number);
+            }
+        }
+        Order::Fork { number } => {
+            if let (Some(keeping), Some(channel)) = (&mut table.keeping, descriptors.into_iter().next()) {
+                keeping.expect(channel, number);
+            }
+        }
         Order::Standby { pid, group } => {
             if !table.set_standby(pid, group.as_ref()) {
-                setting.report(&Report::StandbyEnded { pid });
+                return setting.report(&Report::StandbyEnded { pid });
             }
+            table.keeping.iter_mut().for_each(Keeping::standby_arrived);
         }
         Order::Promote => {
             table.promote();

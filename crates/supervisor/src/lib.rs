@@ -33,6 +33,7 @@ mod groups;
 mod helpers;
 mod init;
 mod job;
+mod last_state;
 mod ordered_kill;
 mod own_limits;
 mod process_setup;
@@ -44,6 +45,7 @@ mod spawn;
 mod standing;
 mod workspace;
 
+use last_state::Keeping;
 use nacre_containment::session_mark;
 use nacre_host_commands::calls::Calls;
 use nacre_host_commands::client;
@@ -98,16 +100,19 @@ pub fn main() {
     };
     // Where this is refused, nothing is marked.
     let marked = setup.mark.map(session_mark::take);
+    let mut descriptors = descriptors.into_iter();
+    let keeping = setup.kept_as.clone().and_then(|id| Some(Keeping::new(id, descriptors.next()?, descriptors.next()?)));
+    let (keeping, numbers) = keeping.unzip();
     let calls = setup.commands.as_ref().map(|commands| {
         let mark = setup.mark.filter(|_| matches!(marked, Some(Ok(()))));
-        receive_calls(commands, mark.zip(descriptors.into_iter().next()))
+        receive_calls(commands, mark.zip(descriptors.next()))
     });
     let ready = calls.transpose().and_then(|calls| {
-        let kept = calls.iter().flat_map(Calls::descriptors).collect::<Vec<_>>();
+        let kept = calls.iter().flat_map(Calls::descriptors).chain(numbers.into_iter().flatten()).collect::<Vec<_>>();
         Ok((process_setup::prepare(setup.host, &kept)?, calls))
     });
     match ready {
-        Ok((setting, calls)) => event_loop::run(setting, &setup, calls),
+        Ok((setting, calls)) => event_loop::run(setting, &setup, calls, keeping),
         Err(error) => {
             eprintln!("nacre-supervisor: cannot set itself up: {error}");
             std::process::exit(1);

@@ -10,6 +10,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// The descriptors that the supervisor keeps. All close on exec.
 pub struct Setting {
@@ -34,6 +35,15 @@ impl Setting {
         let Some(host) = &self.host else { return std::os::unix::process::parent_id() as i32 == self.host_pid };
         let mut ended = [PollFd::new(host.as_fd(), PollFlags::POLLIN)];
         poll(&mut ended, PollTimeout::ZERO).is_ok_and(|count| count == 0)
+    }
+
+    /// Waits for the end of the host, whose files the kernel closes before.
+    pub fn host_ends_within(&self, longest: Duration) -> bool {
+        let give_up = Instant::now() + longest;
+        while self.host_lives() && Instant::now() < give_up {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        !self.host_lives()
     }
 
     /// Sends a report to the host. The lifelines detect a dead host.

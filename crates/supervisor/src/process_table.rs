@@ -7,6 +7,7 @@ mod remount;
 use crate::enclosure::{Enclosed, Enclosure, Key};
 use crate::groups::Groups;
 use crate::helpers::Helpers;
+use crate::last_state::Keeping;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
 use crate::spawn::{Failure, Plan, Tie, c_string};
@@ -79,6 +80,8 @@ pub struct ProcessTable {
     /// The files helpers.
     pub helpers: Helpers,
     freeze: Option<Freeze>,
+    /// What asks for the last state of a session that is kept.
+    pub keeping: Option<Keeping>,
 }
 
 impl ProcessTable {
@@ -109,6 +112,7 @@ impl ProcessTable {
             expects_forks: false,
             helpers: Helpers::default(),
             freeze: None,
+            keeping: None,
         }
     }
 
@@ -251,6 +255,7 @@ impl ProcessTable {
     /// Makes the standby, if it is alive, the shell, and its group the foreground group.
     pub fn promote(&mut self) -> Option<Pid> {
         let standby = self.standby.take()?;
+        self.keeping.iter_mut().for_each(Keeping::promote);
         (self.shell, self.descent) = (Some(standby.pid), None);
         if let (Some(groups), Some(group)) = (&mut self.groups, standby.group) {
             groups.switch_foreground(group);
@@ -299,6 +304,7 @@ impl ProcessTable {
     ) -> (Option<Identity>, Option<String>) {
         let detached = self.shell.take().and_then(Stat::read).map(|stat| stat.identity);
         let standby = self.standby.take();
+        self.keeping.iter_mut().for_each(Keeping::promote);
         (self.shell, self.descent) = (standby.as_ref().map(|standby| standby.pid), None);
         let group = self
             .groups
@@ -379,10 +385,12 @@ impl ProcessTable {
         self.retired.retain(|retired| *retired != pid);
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
             self.release(standby.group);
+            self.keeping.iter_mut().for_each(Keeping::standby_ended);
             return Reaped::Standby;
         }
         if self.shell == Some(pid) {
             self.shell = None;
+            self.keeping.iter_mut().for_each(Keeping::shell_ended);
             return Reaped::Shell;
         }
         self.helpers.reaped(pid);

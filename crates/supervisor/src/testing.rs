@@ -68,6 +68,7 @@ impl Session {
         let setup = Setup {
             mark: None,
             commands: None,
+            kept_as: None,
             host: 1,
             cwd: "/".into(),
             shell: OsString::from("/bin/bash"),

@@ -37,6 +37,7 @@ export class Engine {
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
   readonly #destroyListeners = new Set<() => void>()
+  #onRestored = () => {}
   /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
@@ -96,6 +97,8 @@ export class Engine {
   /** Runs a query that the engine answers immediately; undefined if the engine has not started. Throws SANDBOX_DESTROYED. */
   ask<T>(query: (native: NativeSandbox) => T): T | undefined {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)
+    // What an earlier sandbox of the name has kept is there before any call.
+    if (this.keeps) this.start()
     return this.#native && query(this.#native)
   }
 
@@ -140,13 +143,22 @@ export class Engine {
     return () => this.#destroyListeners.delete(listener)
   }
 
+  /** Whether the sandbox has a name under which it is kept. */
+  get keeps(): boolean {
+    return this.#config.keep !== undefined
+  }
+
+  /** Calls `listener` as soon as it has what an earlier sandbox of the same name has kept. */
+  onRestored(listener: () => void): void {
+    this.#onRestored = listener
+  }
+
   get isDestroyed(): boolean {
     return this.#destroyed !== undefined
   }
 
   /** Ids of the engine's sessions. */
   sessions(): string[] {
-    if (this.#config.keep !== undefined && this.#destroyed === undefined) this.start()
     return this.ask((native) => native.sessions()) ?? []
   }
 
@@ -209,9 +221,10 @@ export class Engine {
     } catch (cause) {
       throw refused(cause)
     }
-    const failure = native.goOn()
+    const failure = this.keeps ? native.goOn() : null
     if (failure !== null) throw engineError(failure.code, failure.message)
     this.#native = native
+    if (this.keeps) this.#onRestored()
     return native
   }
 }

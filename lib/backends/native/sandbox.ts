@@ -4,7 +4,7 @@ import { calledBy } from '../../base/call-site.js'
 import { absolute } from '../../base/working-directory.js'
 import type * as api from '../../calls/index.js'
 import { sandboxForwardOptions } from '../../calls/ports.js'
-import { resumeOptions } from '../../calls/sandbox.js'
+import { keptOptions, resumeOptions } from '../../calls/sandbox.js'
 import { archiveOptions, suspendOptions } from '../../calls/suspend.js'
 import { workspace } from '../../calls/workspace.js'
 import { planFork } from '../../requests/workspace.js'
@@ -12,9 +12,11 @@ import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { portNumber } from '../../schema/http.js'
 import type { OptionValues } from '../../schema/kind.js'
+import { identifier } from '../../schema/names.js'
 import { directory } from '../../schema/paths.js'
 import { readArgument, readOptions, readWithDefaults, withDefaults } from '../../schema/read.js'
 import { NativeBackend } from './backend.js'
+import { Engine, type Send } from './engine.js'
 import { planChecked, planSandbox, type SandboxPlan } from './plan/sandbox.js'
 import { LocalSession } from './session.js'
 
@@ -83,6 +85,34 @@ export class Sandbox extends BackendSandbox {
       await backend.destroy()
       throw error
     }
+  }
+
+  static async listKept(options?: api.KeptOptions): Promise<api.KeptSandbox[]> {
+    const { stateDir } = readOptions(keptOptions, options, 'listKept')
+    const found = await calledBy(
+      Sandbox.listKept,
+      aboutKept(stateDir, (native, id) => native.listKept(id)),
+    )
+    return found.map(({ name, inUse, usedAt }) => ({ name, inUse, usedAt: new Date(usedAt * 1000) }))
+  }
+
+  static async deleteKept(name: string, options?: api.KeptOptions): Promise<void> {
+    const kept = readArgument(identifier.read, name, 'name')
+    const { stateDir } = readOptions(keptOptions, options, 'deleteKept')
+    await calledBy(
+      Sandbox.deleteKept,
+      aboutKept(stateDir, (native, id) => native.deleteKept(id, kept)),
+    )
+  }
+}
+
+/** Makes a call about what is kept, which needs no sandbox of its own. */
+async function aboutKept<T>(stateDir: string | undefined, send: Send<T>): Promise<T> {
+  const engine = new Engine(planSandbox(stateDir === undefined ? {} : { stateDir }).config, undefined)
+  try {
+    return await engine.call(send)
+  } finally {
+    await engine.destroy()
   }
 }
 

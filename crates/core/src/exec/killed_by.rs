@@ -1,7 +1,9 @@
 //! What kills a command or a process, and why.
 
+use serde::{Deserialize, Serialize};
+
 /// What has killed a command or a process before its end. The first kill counts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KilledBy {
     /// What did.
     pub by: By,
@@ -10,7 +12,7 @@ pub struct KilledBy {
 }
 
 /// Who or what kills.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum By {
     /// The timeout.
     Timeout,

@@ -28,6 +28,7 @@ use nacre_containment::lock::Lock;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Asked;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -42,7 +43,7 @@ fn unseen(error: &io::Error) -> Error {
 }
 
 /// Why a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
     /// It exited by itself.
     Exit,
@@ -54,7 +55,7 @@ pub enum Reason {
     OutOfMemory,
     /// The caller killed it, or its session ended.
     Killed,
-    /// Its supervisor was killed, and the process with it.
+    /// Its supervisor was killed, or the program that started it, and the process with it.
     Lost,
 }
 
@@ -69,7 +70,7 @@ impl From<By> for Reason {
 }
 
 /// The end of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     /// Exit code, if it exited.
     pub code: Option<i32>,
@@ -172,6 +173,12 @@ pub struct Process {
     reported: Lock<Option<(Waiting, u64)>>,
     /// The id of the request, if it is or was a command.
     request: Option<u64>,
+    /// The number of its files, if the sandbox keeps it on the disk.
+    pub kept_as: OnceLock<u64>,
+    /// It belonged to an earlier sandbox of the same name.
+    pub is_restored: bool,
+    /// What the next sandbox of the same name gets with it.
+    pub definition: Option<String>,
     observer: ProcessObserver,
 }
 
@@ -207,7 +214,45 @@ impl Process {
             input_ms: AtomicU64::default(),
             reported: Lock::default(),
             request: None,
+            kept_as: OnceLock::new(),
+            is_restored: false,
+            definition: new.definition.take(),
             observer,
+        }
+    }
+
+    /// A process of an earlier sandbox, which has ended.
+    pub fn restored(
+        (id, command): (String, String),
+        session: Box<dyn Owner>,
+        log: ProcessLog,
+        auto_cleanup: bool,
+        definition: Option<String>,
+        life: ProcessLife,
+    ) -> Self {
+        Self {
+            id,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            session,
+            command,
+            log,
+            hold: None,
+            auto_cleanup,
+            keeps_log: true,
+            is_command: AtomicBool::new(false),
+            life: watch::Sender::new(life),
+            fate: Lock::default(),
+            writer: None,
+            terminal: Lock::default(),
+            messages: OnceLock::new(),
+            input: OnceLock::new(),
+            input_ms: AtomicU64::default(),
+            reported: Lock::default(),
+            request: None,
+            kept_as: OnceLock::new(),
+            is_restored: true,
+            definition,
+            observer: Arc::new(|_, _| {}),
         }
     }
 
@@ -237,6 +282,9 @@ impl Process {
             input_ms: AtomicU64::default(),
             reported: Lock::default(),
             request: Some(new.request),
+            kept_as: OnceLock::new(),
+            is_restored: false,
+            definition: None,
             observer,
         }
     }

@@ -28,13 +28,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Adds a process.
+    /// Adds a process. It takes the place of one of an earlier sandbox.
     ///
     /// # Errors
     /// `PROCESS_ALREADY_EXISTS`.
     pub fn add(&self, process: Arc<Process>) -> Result<(), Error> {
         let mut all = self.all.lock();
         tidy(&mut all, SystemTime::now());
+        all.retain(|other| !other.is_restored || other.id != process.id);
         if all.iter().any(|other| other.id == process.id) {
             let message = format!("process '{}' already exists; choose another id", process.id);
             return Err(Error::new(Code::ProcessAlreadyExists, message));

@@ -45,6 +45,8 @@ pub struct NewProcess {
     pub auto_cleanup: bool,
     /// It is no event of the feed.
     pub is_hidden: bool,
+    /// What the next sandbox of the same name gets with the process.
+    pub definition: Option<String>,
 }
 
 /// A start request within the session.

@@ -8,6 +8,7 @@
 
 mod assembler;
 mod block;
+mod copy;
 mod lines;
 mod matcher;
 #[cfg(test)]
@@ -23,10 +24,12 @@ mod unnamed;
 use crate::blocking::Turns;
 use crate::error::Error;
 use crate::exec::OutputStream;
+pub use copy::LogCopy;
+use copy::{Frame, frames};
 pub use matcher::{Match, Pattern};
 use nacre_containment::lock::Lock;
 pub use search::{FoundLine, FoundLines, From, LineQuery, WantedLine};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{BlockBatch, BlockStore, NextPart, SHAPE, Shape, SliceReading};
 use tokio::sync::watch;
@@ -72,6 +75,8 @@ struct SharedLog {
     directory: Arc<StateDirectory>,
     /// Updated after the store, so a reader that is notified finds the change in the store.
     progress: watch::Sender<LogProgress>,
+    /// Where the output is copied to.
+    copy: OnceLock<LogCopy>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +95,40 @@ impl ProcessLog {
     fn with_shape(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
         let store = Lock::new(BlockStore::new(directory, limit, shape));
         let directory = Arc::clone(directory);
-        Self { shared: Arc::new(SharedLog { store, directory, progress: watch::Sender::default() }) }
+        let (progress, copy) = (watch::Sender::default(), OnceLock::new());
+        Self { shared: Arc::new(SharedLog { store, directory, progress, copy }) }
+    }
+
+    /// The log of a process that has ended, with what was copied of it: an older part and a newer one. May block.
+    pub fn of_copy(directory: &Arc<StateDirectory>, limit: u64, parts: &[Vec<u8>; 2]) -> Self {
+        let log = Self::new(directory, limit);
+        for Frame { cursor, time_ms, stream, bytes } in parts.iter().flat_map(|part| frames(part)) {
+            let batch = {
+                let mut store = log.shared.store.lock();
+                store.go_on_at(cursor);
+                store.push(stream, bytes, time_ms);
+                store.next_batch()
+            };
+            batch.into_iter().for_each(|batch| log.write(batch));
+        }
+        let end = log.shared.store.lock().end();
+        log.shared.progress.send_modify(|progress| *progress = LogProgress { end, ended: true });
+        log
+    }
+
+    /// Copies what arrives from now on.
+    pub fn copy_to(&self, copy: LogCopy) {
+        let _ = self.shared.copy.set(copy);
+    }
+
+    /// Writes what waits to be copied. May block.
+    pub fn write_copy(&self) {
+        self.shared.copy.get().into_iter().for_each(LogCopy::write);
+    }
+
+    /// Maximum bytes kept.
+    pub fn limit(&self) -> u64 {
+        self.shared.store.lock().limit()
     }
 
     /// See [`StateDirectory::check`].
@@ -104,11 +142,21 @@ impl ProcessLog {
         if bytes.is_empty() {
             return;
         }
+        let time_ms = now_ms();
         let (end, batch) = {
             let mut store = self.shared.store.lock();
-            store.push(stream, bytes, now_ms());
+            store.push(stream, bytes, time_ms);
             (store.end(), store.next_batch())
         };
+        let frame = Frame { cursor: end - bytes.len() as u64, time_ms, stream, bytes };
+        if self.shared.copy.get().is_some_and(|copy| copy.push(&frame)) {
+            let (log, turns) = (self.clone(), self.turns());
+            let write = move || {
+                log.write_copy();
+                Ok(())
+            };
+            tokio::spawn(async move { turns.run(write).await });
+        }
         self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
         if let Some(batch) = batch {
             let (log, turns) = (self.clone(), self.turns());

@@ -182,6 +182,20 @@ impl BlockStore {
         self.drop_old();
     }
 
+    /// Maximum bytes kept.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// Goes on at this offset. What is before it was dropped, or lost if something is kept already.
+    pub fn go_on_at(&mut self, cursor: u64) {
+        if self.end == 0 {
+            (self.first, self.end) = (cursor, cursor);
+        } else {
+            self.skip(cursor.saturating_sub(self.end));
+        }
+    }
+
     /// Counts bytes that are lost.
     pub fn skip(&mut self, count: u64) {
         self.end += count;

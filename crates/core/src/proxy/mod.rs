@@ -23,7 +23,7 @@ pub use observer::{Requests, TracedRequest};
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
 use crate::sys;
-use crate::wanted::{Cause, Denial, Wanted};
+use crate::wanted::{Denial, Refuser, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
 use nacre_egress::{Egress, Origin, Plan, hung_up};
@@ -120,7 +120,7 @@ impl Denials {
     pub fn take(&self) -> Vec<Denial> {
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
-            self.add(Denial::new(Wanted::to(String::from_utf8_lossy(&report[..length])), Cause::Unlisted));
+            self.add(Denial::new(Wanted::to(String::from_utf8_lossy(&report[..length])), Refuser::Unlisted));
         }
         std::mem::take(&mut self.list.lock())
     }
@@ -172,7 +172,7 @@ enum Next {
 /// What the lists say about a target.
 enum Ruling {
     Allowed(Target),
-    Denied(Target, Cause),
+    Denied(Target, Refuser),
     /// An answer is needed.
     Open(Target, Asking),
 }
@@ -225,14 +225,14 @@ impl Policy {
         };
         let target = Target { host: name.unwrap_or(target.host), port: target.port };
         if self.deny.covers_way(&target) {
-            return Ruling::Denied(target, Cause::Denied);
+            return Ruling::Denied(target, Refuser::Denied);
         }
         if self.allow.covers(&target) {
             return Ruling::Allowed(target);
         }
         match &self.denials.asking {
             Some(asking) if !target.is_own() => Ruling::Open(target, asking.clone()),
-            _ => Ruling::Denied(target, Cause::Unlisted),
+            _ => Ruling::Denied(target, Refuser::Unlisted),
         }
     }
 
@@ -252,7 +252,7 @@ impl Policy {
                 if is_allowed {
                     return Ok(target);
                 }
-                (target, Cause::Answer)
+                (target, Refuser::Answer)
             }
         };
         self.denials.add(Denial::new(Wanted::to(&target), cause));

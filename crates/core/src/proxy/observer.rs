@@ -5,7 +5,7 @@ use super::{Policy, dial};
 use crate::feed::{Feed, What};
 use crate::hook::Hook;
 use crate::log::Log;
-use crate::wanted::{Cause, Denial, Wanted};
+use crate::wanted::{Denial, Refuser, Wanted};
 use nacre_egress::request_log::RequestLog;
 use nacre_egress::{Call, Ended, Observer, Origin, Reason, Wish};
 use std::io;
@@ -71,7 +71,7 @@ impl Observer for SessionObserver {
     }
 
     fn refused(&self, wish: Wish, reason: Reason) {
-        self.policy.denials.add(Denial::new(Wanted::from(&wish), Cause::Request(reason)));
+        self.policy.denials.add(Denial::new(Wanted::from(&wish), Refuser::Request(reason)));
     }
 
     fn call(&self, call: Call) -> io::Result<UnixStream> {

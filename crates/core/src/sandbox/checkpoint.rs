@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The version of the state of shells. Another one can read neither its form nor what a shell has written.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The format of [`KeptCheckpoint`] and of all that it has, down to the items and sections of the engines. Raise it with every
+/// change: another version of nacre that has the same number reads what this one has written.
+const FORMAT: u32 = 1;
 
 /// What a rollback has done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ struct Replaced {
 /// The sessions of a checkpoint.
 #[derive(Serialize, Deserialize)]
 pub(super) struct KeptCheckpoint {
-    pub(super) version: String,
+    format: u32,
     /// That of the sandbox. The isolation of its sessions is at least as strict.
     pub(super) isolation: Option<Isolation>,
     pub(super) sessions: Vec<KeptSession>,
@@ -57,6 +58,45 @@ pub(super) struct KeptCheckpoint {
 pub(super) struct KeptSession {
     pub(super) new: NewSession,
     pub(super) saved: Saved,
+}
+
+/// Why a checkpoint, or what is kept of a session, cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    /// It cannot be read.
+    #[error("another version of nacre has written it, or it is damaged")]
+    Foreign,
+    /// The isolation of the named session may be weaker than the present one of the sandbox.
+    #[error(
+        "session '{0}' has an isolation of its own, and the sandbox had another one then: create it with the same isolation"
+    )]
+    Isolation(String),
+}
+
+impl KeptCheckpoint {
+    /// The text that [`KeptCheckpoint::decode`] reads.
+    ///
+    /// # Errors
+    /// `ENGINE_ERROR`.
+    pub(super) fn encode(&self) -> Result<Vec<u8>, Error> {
+        message::encode(self).map_err(|error| {
+            Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
+        })
+    }
+
+    /// Reads a text for a sandbox with this isolation.
+    ///
+    /// # Errors
+    /// See [`Unusable`].
+    pub(super) fn decode(text: &[u8], isolation: Option<&Isolation>) -> Result<Self, Unusable> {
+        let kept = message::decode::<Self>(text).ok().filter(|kept| kept.format == FORMAT);
+        let kept = kept.ok_or(Unusable::Foreign)?;
+        let own = kept.sessions.iter().find(|session| session.new.isolation.is_some());
+        match own.filter(|_| comparable(kept.isolation.as_ref()) != comparable(isolation)) {
+            None => Ok(kept),
+            Some(session) => Err(Unusable::Isolation(session.new.id.clone())),
+        }
+    }
 }
 
 /// The states of sessions, for a checkpoint.
@@ -111,13 +151,14 @@ impl Sandbox {
         let sessions = self.save(pause).await?;
         let hold_mount = hold_mount(&sessions);
         let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
+        Ok(States { ids, text: self.checkpoint_of(sessions).encode()?, hold_mount })
+    }
+
+    /// A checkpoint of these sessions.
+    pub(super) fn checkpoint_of(&self, sessions: Vec<KeptSession>) -> KeptCheckpoint {
         let isolation = self.inner.config.isolation.as_ref();
         let isolation = isolation.map(|isolation| self.inner.secrets.current(isolation, self.plan()).into_owned());
-        let text =
-            message::encode(&KeptCheckpoint { version: VERSION.into(), isolation, sessions }).map_err(|error| {
-                Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
-            })?;
-        Ok(States { ids, text, hold_mount })
+        KeptCheckpoint { format: FORMAT, isolation, sessions }
     }
 
     /// The state of every session that is held, in the order of their ids.
@@ -162,7 +203,14 @@ impl Sandbox {
             let (workspace, isolation) = (Arc::clone(&workspace), self.inner.config.isolation.clone());
             let prepare = move || {
                 let (point, text) = workspace.prepare(number)?;
-                Ok((point, read(&text, isolation.as_ref())?))
+                let kept = KeptCheckpoint::decode(&text, isolation.as_ref()).map_err(|why| {
+                    let code = match why {
+                        Unusable::Foreign => Code::WorkspaceLost,
+                        Unusable::Isolation(_) => Code::WorkspaceUnsupported,
+                    };
+                    Error::new(code, format!("the checkpoint cannot be used: {why}"))
+                })?;
+                Ok((point, kept))
             };
             blocking(prepare).await?
         };
@@ -246,22 +294,26 @@ impl Sandbox {
     }
 }
 
-/// Reads the text of a checkpoint for a sandbox with this isolation.
-fn read(text: &[u8], isolation: Option<&Isolation>) -> Result<KeptCheckpoint, Error> {
-    let Some(kept) = message::decode::<KeptCheckpoint>(text).ok().filter(|kept| kept.version == VERSION) else {
-        let message = "the checkpoint cannot be read: another version of nacre has made it, or its file is damaged";
-        return Err(Error::new(Code::WorkspaceLost, message));
-    };
-    let own = kept.sessions.iter().find(|session| session.new.isolation.is_some());
-    match own.filter(|_| comparable(kept.isolation.as_ref()) != comparable(isolation)) {
-        None => Ok(kept),
-        // It may be weaker than the present one of the sandbox.
-        Some(session) => {
-            let message = format!(
-                "session '{}' of the checkpoint has an isolation of its own, and the sandbox had another one then: create it with the same isolation",
-                session.new.id
-            );
-            Err(Error::new(Code::WorkspaceUnsupported, message))
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sha1::{Digest, Sha1};
+
+    #[test]
+    fn another_version_reads_what_this_one_has_written() {
+        let new = NewSession {
+            id: "id".into(),
+            cwd: Some("/cwd".into()),
+            env: vec![("NAME".into(), Some("value".into())), ("UNSET".into(), None)],
+            survive_exit: Some(true),
+            isolation: Some(Isolation::default()),
+        };
+        let saved = Saved::of_items(b"items".to_vec());
+        let isolation = Some(Isolation::default());
+        let kept = KeptCheckpoint { format: FORMAT, isolation, sessions: vec![KeptSession { new, saved }] };
+        let digest = Sha1::digest(kept.encode().unwrap());
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = (1, "33361c92200fddf50e8cd3097e11ed89ebc5b13d");
+        assert_eq!((FORMAT, &*digest), expected, "raise FORMAT if the text has another form now");
     }
 }

@@ -6,6 +6,7 @@ mod config;
 mod files;
 mod fork;
 mod keep;
+mod kept_processes;
 mod pause;
 mod ports;
 mod secrets;
@@ -51,6 +52,7 @@ use tokio::sync::RwLock;
 
 pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
+pub use nacre_keep::Entry;
 pub use pause::{Pause, WhenBusy};
 pub use ports::OpenPort;
 pub use suspend::{ResumeOptions, Resumed, Suspended};
@@ -301,12 +303,16 @@ impl Sandbox {
         mut new: NewProcess,
         done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
-        let observer = self.observer(new.is_hidden);
+        let is_hidden = new.is_hidden;
+        let observer = self.observer(is_hidden);
         let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
         let filed = self.session(session).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
             let process = Arc::new(Process::new(&mut new, Box::new(handle.downgrade()), log, observer));
             self.inner.processes.add(Arc::clone(&process))?;
+            if !is_hidden {
+                self.keep_process(&process);
+            }
             Ok((handle, process))
         });
         let (handle, process) = match filed {
@@ -329,6 +335,7 @@ impl Sandbox {
     ) {
         let filed = self.session(session).and_then(|handle| {
             self.inner.processes.add(Arc::clone(&process))?;
+            self.keep_process(&process);
             Ok(handle)
         });
         let handle = match filed {
@@ -377,10 +384,10 @@ impl Sandbox {
     /// Sets and unsets variables of a session.
     pub fn set_env(&self, session: &str, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let setting = self.session(session).map(|handle| handle.set_env(vars));
-        let (sandbox, session) = (self.downgrade(), session.to_string());
+        let has_changed = self.change_of(session);
         async move {
             let set = setting?.await;
-            sandbox.upgrade().inspect(|sandbox| sandbox.has_changed(&session));
+            has_changed();
             set
         }
     }
@@ -408,10 +415,11 @@ impl Sandbox {
     /// Ends a session and everything it started.
     pub fn delete_session(&self, id: &str, grace: Duration) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let closing = self.start_closing(id).map(|(number, handle)| (number, handle.close(grace)));
-        let sandbox = self.clone();
+        let (sandbox, id) = (self.clone(), id.to_string());
         async move {
             let (number, closed) = closing?;
             closed.await;
+            sandbox.forget_kept(&id).await;
             sandbox.lock().closing.remove(&number);
             Ok(())
         }
@@ -428,7 +436,7 @@ impl Sandbox {
 
     /// Ends all sessions; every later call fails. Resolves once all processes have exited.
     pub fn destroy(&self, grace: Duration) -> impl Future<Output = ()> + Send + use<> {
-        let (handles, kept) = {
+        let (handles, open) = {
             let mut sessions = self.lock();
             sessions.destroyed = true;
             self.inner.processes.end_with(None);
@@ -437,25 +445,21 @@ impl Sandbox {
             handles.extend(sessions.closing.drain().map(|(_, (_, handle))| handle));
             (handles, open)
         };
-        // Closes all sessions at the same time, then awaits each.
-        let close = move || handles.into_iter().map(|handle| handle.close(grace)).collect::<Vec<_>>();
+        // Closes all sessions at the same time. What is kept is written first.
+        let close =
+            move |handles: Vec<Handle>| handles.into_iter().map(|handle| handle.close(grace)).collect::<Vec<_>>();
+        let (now, later) =
+            if self.inner.keeper.get().is_none() { (handles, Vec::new()) } else { (Vec::new(), handles) };
+        let closing = close(now);
         let sandbox = self.clone();
-        // What is kept is written first.
-        let closing = if self.inner.keeper.get().is_none() { Ok(close()) } else { Err(close) };
         async move {
-            let closing = match closing {
-                Ok(closing) => closing,
-                Err(close) => {
-                    sandbox.keep_last(kept).await;
-                    close()
-                }
-            };
-            for closed in closing {
+            sandbox.keep_last(open).await;
+            for closed in closing.into_iter().chain(close(later)) {
                 closed.await;
             }
             let suspended = sandbox.inner.suspended.lock().take();
             drop(suspended);
-            sandbox.let_go_of_kept();
+            sandbox.let_go_of_kept().await;
             let record = sandbox.inner.record.lock().take();
             if let Some(record) = record {
                 record.end().await;
@@ -539,6 +543,7 @@ impl Sandbox {
     ) -> Result<Handle, Error> {
         let SharedSandbox { shell, user, limits, group_parent } = shared;
         let config = &self.inner.config;
+        let kept = self.kept_session(&new)?;
         sessions.made += 1;
         let marks = self.marks();
         let unique = format!("nacre-{}-{}", self.unique(&marks), sessions.made);
@@ -579,6 +584,7 @@ impl Sandbox {
             saved,
             group: group_parent.map(|parent| (parent, unique)),
             marks,
+            kept,
         };
         Handle::spawn(session).map_err(|error| cannot_start(&error))
     }

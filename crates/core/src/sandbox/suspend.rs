@@ -6,7 +6,7 @@
 //! A shell takes what it had from its environment from that of its new place, so an archive has neither that nor any secret of the
 //! program that had the sandbox. Sessions begin with the rules of the new sandbox, whatever the archive says.
 
-use super::checkpoint::{KeptSession, VERSION};
+use super::checkpoint::KeptSession;
 use super::{DEFAULT_SESSION, NewSession, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
@@ -26,6 +26,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Another version can read neither the form of the states nor what a shell has written.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Maximum number of sessions of an archive.
 const MAX_SESSIONS: usize = 10_000;
@@ -230,7 +233,7 @@ impl Sandbox {
         let ids: Vec<String> = sessions.iter().map(|session| session.new.id.clone()).collect();
         self.begin_with(sessions)?;
         // With a name, they are kept before their shells start.
-        ids.iter().for_each(|id| self.has_changed(id));
+        ids.iter().for_each(|id| self.change_of(id)());
         missing.splice(0..0, about.missing.iter().cloned());
         missing.truncate(MAX_TEXTS);
         Ok(Resumed { about, missing, differing })

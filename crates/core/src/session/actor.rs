@@ -411,7 +411,7 @@ impl Session {
             Message::Hold { if_idle: true, .. } if !self.state.is_idle() => {}
             Message::Hold { new, .. } => self.holds.queue(&mut self.cx, &mut self.calls, new, None),
             Message::SaveBefore(reply) => {
-                let (status, standby) = (self.foreground.status(), self.standbys.channel());
+                let (status, standby) = (self.foreground.status(), self.standbys.with_number());
                 save_before(&mut self.cx, &self.state, &self.engine, standby, status, reply);
             }
             Message::Held(id, HoldOrder::Release) => {

@@ -93,7 +93,7 @@ impl Session {
                 if self.shell.is_setting_up() {
                     self.set_up_ended();
                     self.engine.restored(lost);
-                    self.cx.events.push_back(Event::SetUp);
+                    self.is_set_up();
                 }
             }
             Received::Reply(Reply::Hello { version, .. }) => {
@@ -129,7 +129,7 @@ impl Session {
     pub(super) fn command_done(&mut self, done: Done) {
         if self.shell.is_setting_up() {
             self.set_up_ended();
-            return self.cx.events.push_back(Event::SetUp);
+            return self.is_set_up();
         }
         let Some(ticket) = self.take_owed() else { return };
         if let Some(command) = self.foreground.command() {
@@ -291,6 +291,9 @@ impl Session {
             return self.supervision.order(&mut self.cx, &Order::KillShell);
         }
         tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, %pid, "reconnected");
+        if !self.shell.is_setting_up() {
+            self.share_shell();
+        }
         self.supervision.has_reported();
     }
 }
@@ -328,6 +331,7 @@ mod tests {
             commands: None,
             saved: None,
             log: Default::default(),
+            kept: None,
         };
         Session::new(config, EndReason::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
     }
@@ -369,6 +373,7 @@ mod tests {
             commands: None,
             listener: None,
             mark: None,
+            kept: None,
         };
         session.supervision.begin(Supervisor::start(launch).unwrap(), None, None);
         let directory = tempfile::tempdir().unwrap();

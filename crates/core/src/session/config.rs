@@ -8,14 +8,18 @@ use crate::hook::Hook;
 use crate::host_commands::SessionCommands;
 use crate::log::Log;
 use crate::proxy::Policy;
+use crate::sys;
 use crate::user::User;
 use nacre_containment::session_mark::Marks;
+use nacre_keep::Kept;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::standing::ResourceLimits;
 use std::ffi::OsString;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The configuration of a session's shell and its supervisor.
 #[derive(Clone)]
@@ -54,6 +58,36 @@ pub struct SessionConfig {
     pub on_end: Hook<str>,
     /// Receives diagnostics.
     pub log: Log,
+    /// How its supervisor can write its last state, if the sandbox is kept on the disk.
+    pub kept: Option<SessionFiles>,
+}
+
+/// A session that is kept on the disk.
+#[derive(Clone)]
+pub struct SessionFiles {
+    /// The files, as long as the sandbox uses them.
+    pub files: Weak<Kept>,
+    /// See [`SessionFile::made`](nacre_protocol::kept::SessionFile::made).
+    pub made: Vec<u8>,
+    /// The number of the last state of all sessions.
+    pub numbers: Arc<AtomicU64>,
+}
+
+impl SessionFiles {
+    /// What the supervisor needs: the directory, and a file with what the host has encoded.
+    pub(super) fn places(&self) -> io::Result<[OwnedFd; 2]> {
+        let directory = self.files.upgrade().ok_or(io::ErrorKind::NotFound)?.share()?;
+        let made = sys::memory_file()?;
+        sys::replace_contents(&made, &self.made)?;
+        Ok([directory, made])
+    }
+}
+
+impl SessionConfig {
+    /// The number of a state that is saved or forked now. 0 if the session is not kept.
+    pub(super) fn next_state(&self) -> u64 {
+        self.kept.as_ref().map_or(0, |kept| kept.numbers.fetch_add(1, Ordering::Relaxed) + 1)
+    }
 }
 
 /// Decides how a session is confined. It looks at the user's directories, so it runs on a thread that may block.

@@ -44,7 +44,7 @@ mod supervision;
 mod sync;
 mod timers;
 
-pub use config::{Isolate, Opened, Proxied, SessionConfig, SessionIsolation};
+pub use config::{Isolate, Opened, Proxied, SessionConfig, SessionFiles, SessionIsolation};
 pub use handle::{Handle, WeakHandle};
 pub use hold::Hold;
 pub use message::{Busy, Frozen};

@@ -4,7 +4,10 @@ use crate::shell::channel::Channel;
 use crate::shell::plain_state::Snapshot;
 use crate::sys;
 use nacre_protocol::shell::portable::{self, Move};
-use nacre_protocol::shell::{Lost, Request, RequestFlags, RequestKind, holds_mount, is_whole, not_restored};
+use nacre_protocol::shell::{
+    Lost, MAX_STATE_BYTES, Request, RequestFlags, RequestKind, holds_mount, is_whole, not_restored,
+    status_and_directory,
+};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
@@ -17,13 +20,11 @@ use tokio::time::timeout;
 
 /// How long saving the state may make no progress. A usual state takes 1 ms, one of 100,000 variables 0.1 s.
 pub(super) const SAVING: Duration = Duration::from_secs(2);
-/// Maximum bytes of a state: programs can write it in the name of their shell.
-const MAX_STATE_BYTES: usize = 64 << 20;
 /// Least room for each read of the state, in bytes.
 const PART: usize = 64 * 1024;
 
 /// The state of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
     /// That of the shell, unless it has its first state.
     shell: Option<SavedShell>,
@@ -39,6 +40,9 @@ pub struct Saved {
     /// The environment that the shell began with.
     #[serde(skip)]
     env: Vec<(OsString, OsString)>,
+    /// See [`Saved::number`].
+    #[serde(skip)]
+    number: u64,
 }
 
 /// Names of variables that a shell does not take from its environment. Then its state is without what it has from there, see
@@ -134,18 +138,30 @@ impl Saved {
 
     /// `status`: `$?`. `cwd`: the directory after the last command. `env`: the environment that the shell began with.
     pub(super) fn new(
+        number: u64,
         (shell, without): (Option<SavedShell>, Without),
         status: u64,
         cwd: &Path,
         env: Vec<(OsString, OsString)>,
     ) -> Self {
         let cwd = cwd.as_os_str().as_bytes().to_vec();
-        Self { shell, status: status as i32, cwd, without, missing: Vec::new(), env }
+        Self { shell, status: status as i32, cwd, without, missing: Vec::new(), env, number }
     }
 
     /// The same of another shell state, which has everything.
     pub(super) fn with(self, items: Vec<u8>) -> Self {
         Self { shell: Some(SavedShell::Items(items)), without: None, ..self }
+    }
+
+    /// The state that a shell has written down.
+    pub fn of_items(items: Vec<u8>) -> Self {
+        let (status, cwd) = status_and_directory(&items);
+        Self { status, cwd: cwd.to_vec(), shell: Some(SavedShell::Items(items)), ..Self::default() }
+    }
+
+    /// The number of the state, if the session is kept on the disk: that of a later one is higher.
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     /// Its parts: see [`Saved::new`].

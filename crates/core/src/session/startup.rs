@@ -2,7 +2,7 @@
 
 use super::actor::Session;
 use super::background::ProcessEvent;
-use super::config::{SessionConfig, SessionIsolation};
+use super::config::{SessionConfig, SessionFiles, SessionIsolation};
 use super::standby::request_fork;
 use super::streams::null_streams;
 use super::timers::{HELLO, Timer};
@@ -19,6 +19,7 @@ use nacre_protocol::shell::{ForkedFlags, Reply, Request, RequestFlags, RequestKi
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,7 +40,12 @@ impl Session {
         let number = self.supervision.next_number();
         let group =
             self.cx.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
-        let SessionConfig { supervisor, cwd, shell, env, user, limits, marks, commands, .. } = &self.cx.config;
+        let SessionConfig { id, supervisor, cwd, shell, env, user, limits, marks, commands, kept, .. } =
+            &self.cx.config;
+        let kept = match kept.as_ref().map(SessionFiles::places).transpose() {
+            Ok(places) => places.map(|places| (id.as_str(), places)),
+            Err(error) => return self.fail(Error::cannot("pass on where the session is kept", &error)),
+        };
         let taken = commands.as_ref().map_or_else(|| Ok(None), |_| calls::listen(|| marks.next()));
         let (mark, listener) = match taken {
             Ok(Some((mark, listener))) => (Some(mark), Some(listener)),
@@ -57,6 +63,7 @@ impl Session {
             mark,
             commands: commands.as_ref().map(|commands| commands.places.clone()),
             listener,
+            kept,
         };
         match Supervisor::start(launch) {
             Ok(supervisor) => {
@@ -234,7 +241,21 @@ impl Session {
             self.engine.attempted();
             self.cx.timers.set(Timer::Hello, Instant::now() + HELLO);
         } else {
-            self.cx.events.push_back(Event::SetUp);
+            self.is_set_up();
+        }
+    }
+
+    /// The shell has its state.
+    pub(super) fn is_set_up(&mut self) {
+        self.share_shell();
+        self.cx.events.push_back(Event::SetUp);
+    }
+
+    /// Lets the supervisor ask the shell for its state when this process has ended, if the session is kept.
+    pub(super) fn share_shell(&mut self) {
+        if let (Some(channel), Some(_)) = (self.shell.channel(), &self.cx.config.kept) {
+            let channel = channel.shared();
+            self.supervision.order_with(&mut self.cx, &Order::Ready, vec![channel]);
         }
     }
 
@@ -246,10 +267,16 @@ impl Session {
         let mut flags = RequestFlags::STANDBY;
         flags.set(RequestFlags::NO_WARM, command_follows);
         let group = self.supervision.make_group(&self.cx, &format!("s-{id}"));
-        let forked = request_fork(Some(&shell), &self.cx.numbers, id, flags, group.as_deref());
-        match forked {
+        let (numbers, number) = (Arc::clone(&self.cx.numbers), self.cx.config.next_state());
+        // Before the shell forks: this process may end before it knows the fork.
+        let announce = |channel: &Channel| {
+            if self.cx.config.kept.is_some() {
+                self.supervision.order_with(&mut self.cx, &Order::Fork { number }, vec![channel.shared()]);
+            }
+        };
+        match request_fork(Some(&shell), &numbers, id, flags, group.as_deref(), announce) {
             Ok(channel) => {
-                self.standbys.expect(id, channel, group);
+                self.standbys.expect(id, (channel, group, number));
                 self.expect_forks();
             }
             Err(error) => self.standby_failed(&error.to_string(), group, true),
@@ -265,7 +292,7 @@ impl Session {
     fn take_fork(&mut self, id: u64, result: Result<u32, i32>, flags: ForkedFlags) {
         let placed = flags.contains(ForkedFlags::PLACED);
         let child = result.map(|pid| self.enclosure.outside(pid.cast_signed(), self.supervision.pid()));
-        let Some((channel, group)) = self.standbys.arrives(id) else {
+        let Some((channel, group, number)) = self.standbys.arrives(id) else {
             return self.process_forked(id, child, placed);
         };
         let pid = match child {
@@ -279,7 +306,7 @@ impl Session {
         let group = group.filter(|_| placed).map(|path| path.display().to_string());
         self.supervision.order(&mut self.cx, &Order::Standby { pid, group });
         self.retire_standby();
-        self.standbys.begin(channel, pid);
+        self.standbys.begin(channel, pid, number);
         self.cx.events.push_back(Event::StandbyForked);
     }
 

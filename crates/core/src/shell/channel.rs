@@ -205,6 +205,11 @@ impl Channel {
         matches!(end, Some(Received::Closed { unread: true }))
     }
 
+    /// The host's end, for the supervisor to ask the process when the host has ended.
+    pub fn shared(&self) -> Descriptor {
+        self.link.shared()
+    }
+
     /// The number of request bytes that the process has not read.
     pub fn unread_bytes(&self) -> usize {
         self.link.unread_bytes()

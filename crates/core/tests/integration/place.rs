@@ -152,6 +152,7 @@ impl Place {
             limits: Default::default(),
             auto_cleanup: false,
             is_hidden: false,
+            definition: None,
         };
         self.sandbox.start_process("default", new, move |started| drop(sender.send(started)));
         started
@@ -278,6 +279,7 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         commands: None,
         saved: None,
         log: Default::default(),
+        kept: None,
     })
     .unwrap()
 }

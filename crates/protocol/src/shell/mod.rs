@@ -16,11 +16,18 @@ use std::ffi::CStr;
 /// The name of a standby, which it has from birth: a program that kills the shell by its name must not meet both.
 pub const STANDBY_NAME: &CStr = c"nacre-standby";
 
+/// Maximum bytes of a checkpoint: programs can write it in the name of their shell.
+pub const MAX_STATE_BYTES: usize = 64 << 20;
+
 /// The kind of a checkpoint's last item; `checkpoint.c` describes the format.
 const LAST_ITEM: u32 = 0x454e_444e;
+/// The directory: its name is the logical one, its value the physical one.
+const DIRECTORY: u32 = 13;
 /// The kinds of the items that a new shell cannot have.
 const JOBS: u32 = 19;
 const DESCRIPTORS: u32 = 20;
+/// Its number is `$?`.
+const STATUS: u32 = 21;
 /// Maximum number of texts about them.
 const MOST_TEXTS: usize = 1000;
 /// Maximum characters of a job's command in a text.
@@ -54,6 +61,19 @@ pub fn not_restored(checkpoint: &[u8]) -> Vec<String> {
     missing
 }
 
+/// `$?` and the directory of the shell that has written a whole checkpoint.
+pub fn status_and_directory(checkpoint: &[u8]) -> (i32, &[u8]) {
+    let (mut status, mut directory) = (0, &b""[..]);
+    for Item { kind, number, name, value } in items(checkpoint) {
+        match kind {
+            DIRECTORY => directory = if value.is_empty() { name } else { value },
+            STATUS => status = number.cast_signed(),
+            _ => {}
+        }
+    }
+    (status, directory)
+}
+
 /// The items of a checkpoint that a new shell gets.
 pub fn restorable(checkpoint: &[u8]) -> Vec<u8> {
     let mut kept = Vec::with_capacity(checkpoint.len());
@@ -61,7 +81,7 @@ pub fn restorable(checkpoint: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// A part of a checkpoint.
+/// An item of a checkpoint. What its parts mean depends on its kind.
 #[derive(Clone, Copy)]
 struct Item<'a> {
     kind: u32,
@@ -130,6 +150,29 @@ mod tests {
         put(offset_of!(ReplyHeader, text_length), &u32::try_from(text.len()).unwrap().to_ne_bytes());
         message.extend_from_slice(text);
         message
+    }
+
+    fn item(kind: u32, number: u32, name: &[u8], value: &[u8]) -> Vec<u8> {
+        let numbers = [kind, number, name.len() as u32, value.len() as u32];
+        let header: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        [&header, name, b"\0", value, b"\0"].concat()
+    }
+
+    #[test]
+    fn finds_what_the_host_needs_of_a_checkpoint() {
+        let jobs = item(JOBS, 0, b"", b"[1]+  Running                 sleep 60 &\n");
+        let last = item(LAST_ITEM, 0, b"", b"");
+        let rest = [item(1, 0, b"x", b"1"), item(DIRECTORY, 0, b"/link", b"/real"), item(STATUS, 5, b"", b"")].concat();
+        let whole = [&jobs[..], &rest, &last].concat();
+        assert!(is_whole(&whole) && !holds_mount(&whole));
+        assert_eq!(not_restored(&whole), ["job 1: sleep 60"]);
+        assert_eq!(status_and_directory(&whole), (5, &b"/real"[..]));
+        assert_eq!(status_and_directory(&item(DIRECTORY, 0, b"/gone", b"")), (0, &b"/gone"[..]));
+        assert_eq!(restorable(&whole), [&rest[..], &last].concat());
+        for length in 0..whole.len() {
+            assert!(!is_whole(&whole[..length]), "{length} bytes");
+            assert!(rest.starts_with(&restorable(&whole[..length])), "{length} bytes");
+        }
     }
 
     #[test]

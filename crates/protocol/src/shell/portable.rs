@@ -3,7 +3,7 @@
 //! Variables that are as the environment has them are left out, so that the next shell gets those of its own environment: its
 //! `PATH` and `HOME`, and the values that only the program of the host knows.
 
-use super::{DESCRIPTORS, Item, JOBS, items};
+use super::{DESCRIPTORS, DIRECTORY, Item, JOBS, items};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,7 +12,6 @@ use std::os::unix::ffi::OsStrExt;
 const VARIABLE: u32 = 1;
 const PUSHED: u32 = 7;
 const PROGRAM: u32 = 9;
-const DIRECTORY: u32 = 13;
 /// The number of a variable that is exported and has a value, and nothing else.
 const INHERITED: u32 = 1 | 1 << 30;
 /// Variables with the path of a directory of the shell.

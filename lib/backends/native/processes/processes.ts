@@ -6,6 +6,7 @@
  */
 import { deferred } from '../../../base/deferred.js'
 import { engineError, SandboxError, unknownId } from '../../../base/errors.js'
+import { report } from '../../../base/report.js'
 import type { NativeProcess, NativeProcessStart } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
 import type { ProcessFilter } from '../../../requests/logs.js'
@@ -17,9 +18,11 @@ import { processOf } from '../../../sandbox/process.js'
 import type { Engine } from '../engine.js'
 import type { StartDefaults } from '../plan/defaults.js'
 import { planProcess } from '../plan/process.js'
+import { definitionOf, serviceOf } from './definition.js'
 import { isOver, ProcessHandle } from './handle.js'
 import { launch } from './launch.js'
 import { LocalProcess } from './process.js'
+import { hasFailed } from './restart.js'
 import { Revivals } from './revivals.js'
 import { LocalService } from './service.js'
 import { ServiceLife } from './service-life.js'
@@ -42,6 +45,7 @@ export class Processes {
     this.#engine = engine
     this.#defaults = defaults
     this.#logger = logger
+    engine.onRestored(() => this.#startAgain())
   }
 
   start(request: ProcessRequest): Promise<LocalProcess> {
@@ -69,6 +73,7 @@ export class Processes {
 
   startService(request: ServiceRequest): Promise<LocalService> {
     const plan = { ...request, process: planProcess(request.process, this.#defaults) }
+    if (this.#engine.keeps) plan.process.request.definition = definitionOf(request, plan.process.request)
     const launch = deferred<LocalService>()
     const life: ServiceLife = new ServiceLife(
       this.#engine,
@@ -88,7 +93,7 @@ export class Processes {
 
   list({ status, sessionId }: ProcessFilter): ProcessBackend[] {
     const all = this.#engine.ask((native) => native.processes()) ?? []
-    const shown = all.flatMap(({ processId }) => this.#known.get(processId) ?? [])
+    const shown = all.flatMap((one) => this.#of(one) ?? [])
     return shown.filter(
       ({ info }) =>
         (status === undefined || status.has(info.status)) &&
@@ -98,8 +103,16 @@ export class Processes {
 
   find(id: string): LocalProcess | undefined {
     const exists = this.#engine.ask((native) => native.process(id)) ?? null
-    if (exists === null) this.#known.delete(id)
-    return this.#known.get(id)
+    if (exists !== null) return this.#of(exists)
+    this.#known.delete(id)
+    return undefined
+  }
+
+  /** The object of a process: also of one that an earlier sandbox of the same name has had, but of none that is starting. */
+  #of(native: NativeProcess): LocalProcess | undefined {
+    const known = this.#known.get(native.processId)
+    if (known !== undefined || !native.restored) return known
+    return this.adopt(native, { input: 'none', pty: undefined })
   }
 
   /** The process with this id, without a lookup that could fail: with an unknown id, its calls reject. Never throws. */
@@ -125,13 +138,22 @@ export class Processes {
   /** Forgets ended processes that callers know: the end of any other has yet to reach its start. */
   cleanUp(): number {
     const all = this.#engine.ask((native) => native.processes()) ?? []
-    const known = all.filter(
-      ({ processId, number }) => this.#known.get(processId)?.handle.ref.number === number,
-    )
+    const known = all.filter((one) => this.#of(one)?.handle.ref.number === one.number)
     const ended = known.filter(isOver).map(({ processId }) => processId)
     const count = this.#engine.ask((native) => native.forgetProcesses(ended)) ?? 0
     this.#prune()
     return count
+  }
+
+  /** Starts the services that an earlier sandbox of the same name would have started again, or that ended with it. */
+  #startAgain(): void {
+    for (const ended of this.#engine.ask((native) => native.processes()) ?? []) {
+      const request = ended.definition === undefined ? undefined : serviceOf(ended.definition)
+      if (request === undefined || !(hasFailed(ended) || ended.killedBy?.by === 'session')) continue
+      this.startService(request).catch((error: unknown) =>
+        report(this.#logger, 'warn', `service '${ended.processId}' could not be started again: ${error}`),
+      )
+    }
   }
 
   /** Tracks a start until it settles. `launched` resolves once there is a process to kill. */

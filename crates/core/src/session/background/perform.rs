@@ -156,7 +156,7 @@ impl Session {
         flags.set(RequestFlags::TERMINAL, start.request.new.terminal.is_some());
         self.announce_forks(true);
         let from = if source == Source::Shell { shell.as_deref() } else { self.standbys.channel() };
-        let asked = request_fork(from, &self.cx.numbers, key, flags, start.group.as_deref());
+        let asked = request_fork(from, &self.cx.numbers, key, flags, start.group.as_deref(), |_| {});
         start.beginning = Some(Beginning::Fork(asked.map_err(|error| not_started(&start.request, &error))?));
         Ok(ProcessEvent::Asked(key, source))
     }

@@ -15,6 +15,7 @@ use crate::session::context::Context;
 use crate::session::errors::{not_started, read_only};
 use crate::session::foreground::Refused;
 use crate::session::loan::Sent;
+use crate::session::saved::Saved;
 use crate::session::streams::{Streams, null_streams};
 use crate::session::supervision::Supervision;
 use crate::session::timers::{HELLO, Timer};
@@ -25,6 +26,7 @@ use crate::shell::plain_state::{ReadOnly, Report as Dump, Scope, Snapshot, quote
 use crate::shell::state::Ticket;
 use crate::supervisor::WITHHELD;
 use crate::sys;
+use nacre_protocol::message;
 use nacre_protocol::shell::portable::Variables;
 use nacre_protocol::shell::{Lost, Refusal, Reply};
 use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
@@ -247,10 +249,34 @@ impl Session {
             }
             Ok(changed) => {
                 plain.state = changed;
-                Event::Done { ticket, status: plain.status, exited: false, state_kept: false, forked: false }
+                let status = plain.status;
+                self.share_state();
+                Event::Done { ticket, status, exited: false, state_kept: false, forked: false }
             }
         };
         self.cx.events.push_back(event);
+    }
+
+    /// Lets the supervisor write the state when this process has ended, if the session is kept.
+    fn share_state(&mut self) {
+        let Some(status) = self.engine.plain().filter(|_| self.cx.config.kept.is_some()).map(|plain| plain.status)
+        else {
+            return;
+        };
+        let number = self.cx.config.next_state();
+        let env = self.cx.config.env.clone();
+        let saved = Saved::new(number, self.engine.next_state(), status as u64, &self.cx.cwd, env);
+        let shared = message::encode(&saved).and_then(|bytes| {
+            let file = sys::memory_file()?;
+            sys::replace_contents(&file, &bytes)?;
+            Ok(file)
+        });
+        match shared {
+            Ok(file) => self.supervision.order_with(&mut self.cx, &Order::Saved { number }, vec![file.into()]),
+            Err(error) => {
+                tracing::warn!(log = self.cx.config.log.id(), session = %self.cx.config.id, "the state cannot be passed on: {error}");
+            }
+        }
     }
 
     /// Handles the end of a command's shell, or of the first one.
@@ -276,6 +302,7 @@ impl Session {
                 let message = format!("'{}' does not write its state down", self.cx.config.shell.display());
                 return self.fail(Error::new(Code::SpawnFailed, message));
             }
+            self.share_state();
             self.foreground.shell_ended(code, signal);
             return self.end_command(Event::ShellDied { unread: false }, true, true);
         };
@@ -285,6 +312,7 @@ impl Session {
             self.cx.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
             plain.state = Some(state);
         }
+        self.share_state();
         let lost = lost.into_iter().map(|(kind, name)| Lost { kind, name, reason: "the new bash refuses it".into() });
         self.engine.lose(lost);
         if is_first {

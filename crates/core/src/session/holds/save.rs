@@ -29,29 +29,34 @@ impl Holds {
         let Some(reply) = self.saving.take_if(|_| can) else { return };
         match (shell, engine.kind()) {
             (Shell::Idle, Engine::Builtin) => {
-                let (saving, session) =
-                    (save_from(cx, link.channel().map(|channel| &**channel), status), cx.config.id.clone());
+                let (number, channel) = (cx.config.next_state(), link.channel().map(|channel| &**channel));
+                let (saving, session) = (save_from(cx, channel, number, status), cx.config.id.clone());
                 tokio::spawn(async move { reply.send(saving.await.ok_or_else(|| unsaved(&session))) });
             }
-            _ => drop(reply.send(Ok(Saved::new(engine.next_state(), status, &cx.cwd, cx.config.env.clone())))),
+            _ => {
+                let number = cx.config.next_state();
+                drop(reply.send(Ok(Saved::new(number, engine.next_state(), status, &cx.cwd, cx.config.env.clone()))));
+            }
         }
     }
 }
 
-/// Saves the state before the running command. Dropping the reply says that nothing has it now. `status`: `$?`.
+/// Saves the state before the running command. Dropping the reply says that nothing has it now. `standby`: with the number of
+/// its state; `status`: `$?`.
 pub fn save_before(
     cx: &mut Context,
     state: &State,
     engine: &SessionEngine,
-    standby: Option<&Channel>,
+    standby: Option<(&Channel, u64)>,
     status: u64,
     reply: oneshot::Sender<Saved>,
 ) {
     let Some(ticket) = state.running().map(|run| run.ticket) else { return };
     if engine.kind() == Engine::Plain {
-        let _ = reply.send(Saved::new(engine.next_state(), status, &cx.cwd, cx.config.env.clone()));
-    } else if state.can_detach(ticket) {
-        let saving = save_from(cx, standby, status);
+        let number = cx.config.next_state();
+        let _ = reply.send(Saved::new(number, engine.next_state(), status, &cx.cwd, cx.config.env.clone()));
+    } else if let Some((channel, number)) = standby.filter(|_| state.can_detach(ticket)) {
+        let saving = save_from(cx, Some(channel), number, status);
         tokio::spawn(async move {
             if let Some(saved) = saving.await {
                 let _ = reply.send(saved);
@@ -61,10 +66,15 @@ pub fn save_before(
 }
 
 /// Asks a bash process for its state. `None` if it does not write it down.
-fn save_from(cx: &mut Context, from: Option<&Channel>, status: u64) -> impl Future<Output = Option<Saved>> + use<> {
+fn save_from(
+    cx: &mut Context,
+    from: Option<&Channel>,
+    number: u64,
+    status: u64,
+) -> impl Future<Output = Option<Saved>> + use<> {
     let (id, fork_key) = (cx.numbers.next(), cx.numbers.fork_key());
     let asked = from.and_then(|channel| ask(channel, id, fork_key).ok());
-    let saved = Saved::new((None, None), status, &cx.cwd, cx.config.env.clone());
+    let saved = Saved::new(number, (None, None), status, &cx.cwd, cx.config.env.clone());
     async move { Some(saved.with(asked?.read().await?)) }
 }
 
