@@ -20,6 +20,8 @@ pub struct LogCopy {
     number: u64,
     limit: u64,
     queue: Lock<Queue>,
+    /// Held by who appends: pieces stay in their order, and the last writer waits for the one before it.
+    turn: Lock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -40,7 +42,7 @@ pub struct Frame<'a> {
 impl LogCopy {
     /// The copy of a process with this number. `limit`: bytes of log that are kept.
     pub fn new(files: Weak<Kept>, number: u64, limit: u64) -> Self {
-        Self { files, number, limit, queue: Lock::default() }
+        Self { files, number, limit, queue: Lock::default(), turn: Lock::default() }
     }
 
     /// Takes output. True if [`LogCopy::write`] is to be called.
@@ -59,6 +61,7 @@ impl LogCopy {
 
     /// Writes what waits. May block.
     pub fn write(&self) {
+        let _turn = self.turn.lock();
         loop {
             let bytes = {
                 let mut queue = self.queue.lock();
