@@ -50,7 +50,7 @@ pub struct Refusal {
     pub tree: PathBuf,
 }
 
-/// Who has run the command, and where.
+/// The user that ran the command, and its directories.
 pub struct Ran<'a> {
     /// Its directories, before and after.
     pub directories: [&'a Path; 2],
@@ -121,7 +121,7 @@ pub fn may_explain(stderr: &[u8]) -> bool {
 pub fn explain(stderr: &[u8], confinement: &Confinement, ran: &Ran<'_>) -> Vec<Refusal> {
     let Some(files) = &confinement.filesystem else { return Vec::new() };
     let lines: Vec<&[u8]> = lines(stderr).collect();
-    let mut judge = Judge { confinement, files, ran, looked: 0 };
+    let mut judge = Judge { confinement, files, needed: essentials(), ran, looked: 0 };
     let mut found: Vec<Refusal> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let Some((reason, start)) = reason_of(line) else { continue };
@@ -238,6 +238,8 @@ fn plain(path: &Path) -> PathBuf {
 struct Judge<'a> {
     confinement: &'a Confinement,
     files: &'a Filesystem,
+    /// What can be read in any case.
+    needed: Vec<PathBuf>,
     ran: &'a Ran<'a>,
     looked: usize,
 }
@@ -305,9 +307,9 @@ impl Judge<'_> {
             return Some(refusal(Rule::Hide, root));
         }
         let Filesystem { read, write, protect, .. } = self.files;
-        let (listed, needed) = (read.as_ref()?, essentials());
+        let listed = read.as_ref()?;
         let also = [&self.confinement.shell, &self.confinement.cwd];
-        let mut shown = listed.iter().chain(write).chain(protect).chain(&needed).chain(also);
+        let mut shown = listed.iter().chain(write).chain(protect).chain(&self.needed).chain(also);
         (!shown.any(|root| path.starts_with(root) || root.starts_with(path))).then(|| refusal(Rule::Read, path))
     }
 

@@ -1,6 +1,6 @@
 //! What a workspace shows beside its real directory, for an archive.
 //!
-//! The archive has what programs see, and no marks of the kernel: so every machine can unpack it, whoever mounts there. The layers
+//! The archive holds the files as programs see them, without the overlay's own marks, so any machine and user can unpack it. The layers
 //! only name candidates, as for [`crate::changes`]. Where a layer hides a whole directory, everything in it belongs to the archive.
 
 use crate::changes::{Sides, Walks};

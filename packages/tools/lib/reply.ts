@@ -151,7 +151,7 @@ function killerOf(killedBy: KilledBy | null): string {
   return `, by another caller${reason ? `: ${quoted(reason)}` : ''}`
 }
 
-/** The words of somebody else. They must not look like a field of the header, or its end. */
+/** Text from another caller or a program, which must not look like a field of the header or the end of it. */
 function quoted(words: string): string {
   const text = toPlainText(words).replace(/[\s|[\]"]+/g, ' ')
   return `"${text.length <= LONGEST_REASON ? text : `${text.slice(0, LONGEST_REASON)}...`}"`
