@@ -143,19 +143,6 @@ console.log(await got('${api}/user', { headers: { authorization: 'Bearer ' + pro
     needs: 'route',
   },
   {
-    name: 'node, got, HTTP/2',
-    files: {
-      'a.mjs': `import { createRequire } from 'node:module'
-import { pathToFileURL } from 'node:url'
-const { default: got } = await import(pathToFileURL(createRequire(process.env.MODULES).resolve('got')))
-const headers = { authorization: 'Bearer ' + process.env.TOKEN }
-console.log(await got('${api}/user', { http2: true, headers }).text())`,
-    },
-    command: 'node a.mjs',
-    prints: /"me","version":"2.0"/,
-    needs: 'route',
-  },
-  {
     name: 'node, a WebSocket',
     files: {
       'a.cjs': `const load = require('node:module').createRequire(process.env.MODULES)

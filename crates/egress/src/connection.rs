@@ -1,6 +1,5 @@
 //! A decrypted connection: TLS to the client, TLS to the host.
 
-use super::announce::Announcing;
 use super::exchange::Exchange;
 use super::origin::{LONGEST_HEAD, Linked, WINDOW};
 use super::tunnel::is_tls;
@@ -84,7 +83,7 @@ impl Egress {
         let has_ended = ended(end);
         let served = Arc::clone(&exchange);
         if protocol == b"h2" {
-            two(Announcing::new(client, &exchange.origin), served, has_ended).await?
+            two(client, served, has_ended).await?
         } else {
             one(client, served, has_ended).await?
         }

@@ -46,7 +46,7 @@ const DESTINATION: &str = "destination";
 pub struct Exchange {
     egress: Arc<Egress>,
     treatment: Arc<Treatment>,
-    pub origin: Origin,
+    origin: Origin,
     scheme: &'static str,
     link: Link,
     /// Shows the end of a client whose request waits for an answer, if a rule asks.

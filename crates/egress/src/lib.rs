@@ -7,7 +7,6 @@
 //! One connection of a client is one connection to the host, with the protocol that the host has chosen, so a request is never
 //! translated between versions of HTTP.
 
-mod announce;
 mod authority;
 mod connection;
 mod credentials;

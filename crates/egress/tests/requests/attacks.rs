@@ -105,17 +105,6 @@ async fn assert_serves(world: &World) {
 }
 
 #[tokio::test]
-async fn a_connection_says_behind_its_settings_which_host_it_is_for() {
-    let (world, mut client) = connected().await;
-    assert_eq!(read(&mut client).await.unwrap().kind, SETTINGS);
-    let announced = read(&mut client).await.unwrap();
-    let name = format!("https://{HOST}");
-    assert_eq!((announced.kind, announced.stream), (12, 0));
-    assert_eq!(announced.payload, [&(name.len() as u16).to_be_bytes(), name.as_bytes()].concat());
-    assert_serves(&world).await;
-}
-
-#[tokio::test]
 async fn a_head_without_an_end_ends_the_connection() {
     for size in [0, 16_000] {
         let (world, mut client) = connected().await;
