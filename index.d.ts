@@ -2433,6 +2433,17 @@ export interface AnySession {
    * Rejects with SESSION_NOT_FOUND.
    */
   stats(): Promise<SessionStats>
+  /**
+   * Returns what the rules of this session refuse of a path, to read and to write, or of a host and port like 'example.com:443'.
+   * Nothing if they allow it, whatever the permissions of the file are. A relative path starts at the sandbox's `cwd`. Starts
+   * the session's shell.
+   *
+   * @example
+   * for (const { kind, rule } of await session.why('~/.ssh/id_ed25519')) console.log(kind, rule)
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND or ISOLATION_UNSUPPORTED.
+   */
+  why(target: string): Promise<Denial[]>
   /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
   ports(): Promise<OpenPort[]>
   /**
@@ -2756,6 +2767,12 @@ export interface SandboxOptions {
    * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
    */
   isolation?: Isolation
+  /**
+   * A file with rules like those of `isolation` as JSON, for this and other programs, as `nacre learn` prints them. Lists of `isolation`
+   * add to those of the file, and its other members take their place. Programs cannot write the file. Values of secrets
+   * do not belong in it. A relative path starts at `cwd`. Default: none.
+   */
+  isolationFile?: string
   /**
    * Whether programs write to the real files ('direct'), or to a private layer above the directory: then
    * {@link Sandbox.workspace} shows what they changed. Holds for everything in the sandbox but durable jobs. If this machine

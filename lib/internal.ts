@@ -5,6 +5,7 @@
 
 export { VERSION } from './addon/platforms.js'
 export { isBusy, refusalCode } from './backends/http/failure.js'
+export { withFile } from './backends/native/plan/isolation-file.js'
 export { tracedExec } from './backends/native/traced-exec.js'
 export { traced } from './backends/native/tracing.js'
 export * as aborts from './base/abort.js'

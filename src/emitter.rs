@@ -153,13 +153,14 @@ pub fn refusal(Refusal { path, rule, tree }: Refusal) -> NativeRefusal {
         Rule::Hide => "hide",
         Rule::Protect => "protect",
         Rule::Project => "project",
+        Rule::File => "file",
     };
     let [path, tree] = [path, tree].map(|path| path.to_string_lossy().into_owned());
     NativeRefusal { path, rule: rule.into(), tree }
 }
 
 /// Converts a denial to JavaScript types.
-fn denial(Denial { wanted, cause }: Denial) -> NativeDenial {
+pub fn denial(Denial { wanted, cause }: Denial) -> NativeDenial {
     let reason = cause.reason().map(|reason| reason.as_str().into());
     NativeDenial { target: wanted.target, cause: cause.as_str().into(), request: wanted.request.map(request), reason }
 }

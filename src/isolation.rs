@@ -23,6 +23,7 @@ pub fn rules(given: NativeIsolation) -> Isolation {
             read: given.read.map(paths),
             write: paths(given.write),
             protect: paths(given.protect),
+            rules_file: given.rules_file.map(Into::into),
             hide: paths(given.hide).into_iter().chain(logs).collect(),
             mounts: given
                 .mounts

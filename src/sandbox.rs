@@ -10,8 +10,8 @@ use crate::requests::Requests;
 use crate::settle::{Pending, Settle};
 use crate::socket::Socket;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeFailure, NativeKilledBy, NativePort,
-    NativeProcess, NativeRunning, NativeSession, NativeStats, NativeTracedRequest, NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeFailure, NativeJudgement, NativeKilledBy,
+    NativePort, NativeProcess, NativeRunning, NativeSession, NativeStats, NativeTracedRequest, NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
@@ -22,7 +22,7 @@ use nacre_core::hook::Hook;
 use nacre_core::host_commands::{Commands, OnCall};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
-use nacre_core::proxy::TracedRequest;
+use nacre_core::proxy::{Target, TracedRequest};
 use nacre_core::questions::Question;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
@@ -336,6 +336,29 @@ impl NativeSandbox {
     pub fn running(&self, id: u32, session_id: String) -> Result<Pending<Vec<NativeRunning>>> {
         let asking = self.sandbox.running(&session_id);
         self.settle(id, async move { Ok(asking.await?.into_iter().map(process::running).collect()) })
+    }
+
+    /// Looks up what the rules of a session refuse of an absolute path, or of a host with a port.
+    #[napi(catch_unwind)]
+    pub fn judge(
+        &self,
+        id: u32,
+        session_id: String,
+        path: Option<String>,
+        host: Option<String>,
+    ) -> Result<Pending<NativeJudgement>> {
+        runtime::handle()?;
+        let asking = self.sandbox.judgement(&session_id);
+        self.settle(id, async move {
+            let mut found = NativeJudgement { denial: None, refusals: Vec::new() };
+            let Some(judgement) = asking.await? else { return Ok(found) };
+            let target = host.and_then(|host| Target::parse(&host, None));
+            found.denial = target.and_then(|target| judgement.host(&target)).map(emitter::denial);
+            if let Some(path) = path {
+                found.refusals = judgement.path(path.into()).await?.into_iter().map(emitter::refusal).collect();
+            }
+            Ok(found)
+        })
     }
 
     /// Reads the resource usage of a session, or of all of them.

@@ -39,6 +39,32 @@ it('a command uses a secret of a variable or a file that it never sees, within r
     }
   }))
 
+it('takes rules from a file, to which options add, and says why something is refused', () =>
+  withCli(async ({ nacre, root }) => {
+    const file = path.join(path.dirname(root), 'rules.json')
+    writeFileSync(file, JSON.stringify({ preset: 'workspace', network: { allow: ['a.test:443'] } }))
+    const rules = ['--isolation-file', file]
+    expect(await nacre('exec', ...rules, 'touch /opt/nacre-x 2> /dev/null || echo refused')).toMatchObject({
+      ...{ code: 0, stdout: 'refused\n' },
+    })
+    const why = (...words: string[]) => nacre('why', ...rules, ...words)
+    expect(await why('a.test:443')).toEqual({
+      code: 0,
+      stdout: 'a.test:443: no rule refuses it\n',
+      stderr: '',
+    })
+    expect(await why('b.test:443')).toMatchObject({
+      code: 1,
+      stdout:
+        "b.test:443: network is refused by isolation.network.allow; to allow it: add 'b.test:443' to isolation.network.allow\n",
+    })
+    expect((await why('--allow', 'b.test:443', 'b.test:443')).code).toBe(0)
+    expect((await why('--allow', 'b.test:443', 'a.test:443')).code).toBe(0)
+    expect(JSON.parse((await why('--json', '/etc/hosts')).stdout)).toMatchObject([{ kind: 'write' }])
+    for (const more of [['--container'], ['--url', 'http://127.0.0.1:1']])
+      expect((await nacre('exec', ...rules, ...more, 'true')).stderr).toContain('--isolation-file')
+  }))
+
 it('says what is wrong before anything runs', () =>
   withCli(async ({ nacre }) => {
     const isolated = ['--isolation', 'workspace']

@@ -7,6 +7,18 @@ import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
 describe('sessions', () => {
+  itHolds('say what their rules refuse', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ isolation: 'workspace' })
+    expect((await session.why('/opt/new')).map(({ kind, fix }) => [kind, fix?.add])).toEqual([
+      ['write', '/opt'],
+    ])
+    expect((await session.why('a.test:443')).map(({ rule }) => rule)).toEqual(['isolation.network.allow'])
+    const others = ['', 'a\0b', 7 as never].map((target) => session.why(target))
+    for (const error of await rejectionsOf(others)) expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+    await session.delete()
+    expect(await rejectionOf(session.why('/x'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+  })
+
   itHolds('are isolated, listed and deleted', async ({ sandbox, directory }) => {
     mkdirSync(path.join(directory, 'sub'))
     const one = await sandbox.createSession({

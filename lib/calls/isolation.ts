@@ -347,6 +347,12 @@ export interface Denial {
   reason?: DenialReason | undefined
 }
 
+/** What {@link Session.why} is asked about. */
+export const wanted = text(
+  (wanted) => wanted !== '' && !wanted.includes('\0') && wanted.length <= MAX_PATH_LENGTH,
+  "must be a path, or a host and a port like 'example.com:443'",
+)
+
 export const denial = reply<Denial>({
   kind: wordOf<DenialKind>('network', 'read', 'write', 'config', 'appeared'),
   target: textField,

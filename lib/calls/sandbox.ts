@@ -79,6 +79,12 @@ export interface SandboxOptions {
    */
   isolation?: Isolation
   /**
+   * A file with rules like those of `isolation` as JSON, for this and other programs, as `nacre learn` prints them. Lists of `isolation`
+   * add to those of the file, and its other members take their place. Programs cannot write the file. Values of secrets
+   * do not belong in it. A relative path starts at `cwd`. Default: none.
+   */
+  isolationFile?: string
+  /**
    * Whether programs write to the real files ('direct'), or to a private layer above the directory: then
    * {@link Sandbox.workspace} shows what they changed. Holds for everything in the sandbox but durable jobs. If this machine
    * or the directory does not allow it, the first call rejects with WORKSPACE_UNSUPPORTED. Default: 'direct'.
@@ -163,6 +169,7 @@ export const sandboxOptions = table<SandboxOptions>()({
   user,
   limits,
   isolation,
+  isolationFile: filePath,
   workspace: { ...workspace, default: 'direct' },
   commands: hostCommands,
   logger,

@@ -13,7 +13,7 @@ import type { ExecStream, SessionExecOptions } from './exec.js'
 import { type KillReason, signalName } from './exit.js'
 import type { Files } from './files.js'
 import type { Hold } from './hold.js'
-import { type Isolation, isolation } from './isolation.js'
+import { type Denial, type Isolation, isolation } from './isolation.js'
 import type { OpenPort, PortConnection } from './ports.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { ExecResult } from './result.js'
@@ -166,6 +166,17 @@ export interface AnySession {
    * Rejects with SESSION_NOT_FOUND.
    */
   stats(): Promise<SessionStats>
+  /**
+   * Returns what the rules of this session refuse of a path, to read and to write, or of a host and port like 'example.com:443'.
+   * Nothing if they allow it, whatever the permissions of the file are. A relative path starts at the sandbox's `cwd`. Starts
+   * the session's shell.
+   *
+   * @example
+   * for (const { kind, rule } of await session.why('~/.ssh/id_ed25519')) console.log(kind, rule)
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND or ISOLATION_UNSUPPORTED.
+   */
+  why(target: string): Promise<Denial[]>
   /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
   ports(): Promise<OpenPort[]>
   /**

@@ -68,16 +68,22 @@ export function addExec(program: Command, finish: Finish): void {
 
 async function exec(command: string | string[], options: Options): Promise<number> {
   const { env, grace, json, tty, container, cwd, timeout } = options
-  const isolation = isolationOf(options)
+  const rules = isolationOf(options)
   if (json && tty) throw invalidOption('--json is not possible with --tty')
   if (container) {
     if (grace !== undefined) throw invalidOption('--grace is not possible with --container')
-    await using sandbox = await openContainer(options, { cwd, env, isolation })
+    if (rules.isolationFile !== undefined)
+      throw invalidOption('--isolation-file is not possible with --container: name a preset by --isolation')
+    await using sandbox = await openContainer(options, { cwd, env, isolation: rules.isolation })
     return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }
   refuseContainerOptions(options)
   if (options.url !== undefined) {
-    const given = [grace !== undefined && '--grace', isolation !== undefined && '--isolation'].filter(Boolean)
+    const given = [
+      grace !== undefined && '--grace',
+      rules.isolation !== undefined && '--isolation',
+      rules.isolationFile !== undefined && '--isolation-file',
+    ].filter(Boolean)
     if (given.length > 0) {
       const are = given.length === 1 ? 'is' : 'are'
       throw invalidOption(`${given.join(' and ')} ${are} not possible with --url`)
@@ -93,7 +99,7 @@ async function exec(command: string | string[], options: Options): Promise<numbe
   if ((options.tokenFile ?? options.session) !== undefined)
     throw invalidOption('--token-file and --session are for a server: add --url')
   const { Sandbox } = await import('../backends/native/sandbox.js')
-  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
+  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, ...rules })
   return await (tty ? runInTerminal : run)(sandbox, command, { cwd, timeout, json })
 }
 

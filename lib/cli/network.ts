@@ -1,4 +1,4 @@
-/** The options for the network of isolated commands. */
+/** The options for isolation, and for the network of isolated commands. */
 import { statSync } from 'node:fs'
 import path from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
@@ -9,6 +9,7 @@ import { type Preset, SECRETS } from '../schema/isolation-rules.js'
 import { contentOf, several, shownName, takeVariable } from './values.js'
 
 export interface NetworkFlags {
+  isolationFile?: string
   allow?: string[]
   secret?: string[]
   secretFile?: string[]
@@ -32,6 +33,10 @@ interface NetworkPlan {
 
 export function addNetworkOptions(command: Command): Command {
   return command
+    .option(
+      '--isolation-file <file>',
+      'a file with rules as JSON; --isolation replaces its preset, and the options below add to it',
+    )
     .option('--allow <host:port>', 'a host that isolated commands may reach, alone; can be repeated', several)
     .option(
       '--secret <name=hosts>',
@@ -56,12 +61,22 @@ export function addNetworkOptions(command: Command): Command {
  * see, by their flags. Throws OptionError.
  */
 export function networkOf(
-  { allow = [], secret = [], secretFile = [], request = [], authority = [], ask }: NetworkFlags,
+  {
+    isolationFile,
+    allow = [],
+    secret = [],
+    secretFile = [],
+    request = [],
+    authority = [],
+    ask,
+  }: NetworkFlags,
   isolation: string | undefined,
   hidden: Record<string, string | undefined> = {},
 ): NetworkPlan {
   const given = [...secret.map(variableOf), ...secretFile.map(fileOf)]
-  const isIsolated = (isolation ?? 'none') !== 'none'
+  if (isolation === 'none' && isolationFile !== undefined)
+    throw invalidOption('--isolation none and --isolation-file exclude each other: leave one out')
+  const isIsolated = (isolation ?? 'none') !== 'none' || isolationFile !== undefined
   const isRestricted = ask || allow.length + given.length + request.length + authority.length > 0
   if (isRestricted && !isIsolated)
     throw invalidOption(
@@ -94,8 +109,11 @@ export function networkOf(
     file === undefined || !isIsolated ? [] : [hideable(flag, path.resolve(file))],
   )
   return {
-    ...(isRestricted && { network: { allow, ask: ask ?? false, secrets, requests, authorities } }),
-    ...(hide.length > 0 && { filesystem: { hide: [...SECRETS, ...hide] } }),
+    ...(isRestricted && { network: { allow, ...(ask && { ask }), secrets, requests, authorities } }),
+    // They are added to those of a file.
+    ...(hide.length > 0 && {
+      filesystem: { hide: isolationFile === undefined ? [...SECRETS, ...hide] : hide },
+    }),
   }
 }
 
@@ -109,13 +127,26 @@ function hideable(flag: string, file: string): string {
 }
 
 export interface IsolationFlags extends NetworkFlags {
-  isolation?: Preset
+  isolation?: Preset | 'none'
 }
 
-/** The rules of `--isolation` and these options. Throws OptionError. */
-export function isolationOf(flags: IsolationFlags): Isolation | undefined {
-  const plan = networkOf(flags, flags.isolation)
-  return plan.network === undefined ? flags.isolation : { preset: flags.isolation, ...plan }
+/**
+ * The options of a sandbox for `--isolation`, `--isolation-file` and the others. `hidden`: as for {@link networkOf}. Throws
+ * OptionError.
+ */
+export function isolationOf(
+  flags: IsolationFlags,
+  hidden?: Record<string, string | undefined>,
+): { isolation?: Isolation; isolationFile?: string } {
+  const { isolation: given, isolationFile } = flags
+  const plan = networkOf(flags, given, hidden)
+  const preset = given === 'none' ? undefined : given
+  const hasMore = Object.keys(plan).length > 0
+  const isolation = hasMore ? { ...(preset && { preset }), ...plan } : preset
+  return {
+    ...(isolation && { isolation }),
+    ...(isolationFile !== undefined && { isolationFile: path.resolve(isolationFile) }),
+  }
 }
 
 /** Whatever was given in the wrong place may be a value: no message shows it, as commander's do. */

@@ -28,10 +28,11 @@ import { nearSuggestions } from './suggestion.js'
 import { addResume, addSuspend } from './suspend.js'
 import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
+import { addWhy } from './why.js'
 import { addWorkspace } from './workspace.js'
 
 const VERBS: Verb[] = [
-  ...[addExec, addTry, addWorkspace, addKeep, addSuspend, addResume, addUp, addShell, addDown],
+  ...[addExec, addTry, addWhy, addWorkspace, addKeep, addSuspend, addResume, addUp, addShell, addDown],
   ...[addPs, addServerLogs, addAttach, addCp, addLs, addDoctor, addCompletion],
 ]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]

@@ -61,7 +61,7 @@ export function addTry(program: Command, finish: Finish): void {
 /** The exit code of the command. */
 async function tryOut(command: string | string[] | undefined, options: Options): Promise<number> {
   const { env, then } = options
-  const isolation = isolationOf(options)
+  const rules = isolationOf(options)
   const isTerminal = isInteractive() && process.stdout.isTTY === true
   if (!isTerminal && (command === undefined || then === undefined)) {
     const lacks = command === undefined ? 'name a command' : 'add --then commit, discard or keep'
@@ -70,7 +70,7 @@ async function tryOut(command: string | string[] | undefined, options: Options):
   const id = options.resume ?? `try-${randomBytes(4).toString('hex')}`
   const cwd = options.resume === undefined ? absolute(options.cwd) : await directoryOf(id)
   const { Sandbox } = await import('../backends/native/sandbox.js')
-  const sandbox = new Sandbox({ cwd, env, isolation, workspace: { mode: 'copy-on-write', path: cwd, id } })
+  const sandbox = new Sandbox({ cwd, env, ...rules, workspace: { mode: 'copy-on-write', path: cwd, id } })
   let isInterrupted = false
   const ignore = onSignals(() => {
     isInterrupted = true

@@ -5,6 +5,7 @@
 import { checkpoint, checkpointOptions } from '../calls/checkpoint.js'
 import { killReason, processWaiting } from '../calls/exit.js'
 import { fileCopyOptions, fileRemoveOptions, fileWriteOptions } from '../calls/files.js'
+import { denial, wanted } from '../calls/isolation.js'
 import { jobInfo, jobRead, jobReadOptions, jobStatus, jobWaitOptions } from '../calls/jobs.js'
 import { logLines, logLinesOptions, logOptions, processLogs } from '../calls/logs.js'
 import { openPort } from '../calls/ports.js'
@@ -56,6 +57,11 @@ export const sessionCalls = {
   sessionStats: simple('GET', '/v1/sessions/{sessionId}/stats', sessionStats, {
     summary: 'Returns the processor time, memory, processes and open files of a session.',
     ...ofSession,
+  }),
+  why: simple('POST', '/v1/sessions/{sessionId}/why', only('denials', list(denial)), {
+    summary: 'Returns what the rules of a session refuse of a path, or of a host and port.',
+    ...{ name: 'session.why', args: { target: wanted }, required: ['target'] },
+    errors: [...ofSession.errors, 'ISOLATION_UNSUPPORTED'],
   }),
   killCommand: simple('POST', '/v1/sessions/{sessionId}/commands/{commandId}/kill', only('killed', boolean), {
     summary: 'Kills a running command, or removes a waiting one, by its id among those that run.',

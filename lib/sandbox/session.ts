@@ -5,6 +5,7 @@ import { calledBy } from '../base/call-site.js'
 import { ignoring } from '../base/errors.js'
 import { holdOwner } from '../calls/hold.js'
 import type * as api from '../calls/index.js'
+import { wanted } from '../calls/isolation.js'
 import { planOf } from '../protocol/endpoint.js'
 import { backendCalls } from '../protocol/simple-calls.js'
 import { readCommandKill } from '../requests/logs.js'
@@ -48,6 +49,11 @@ export class Session extends Runner implements api.AnySession {
 
   async ports(): Promise<api.OpenPort[]> {
     return calledBy(this.ports, this.#backend.sessionPorts({ sessionId: this.id }))
+  }
+
+  async why(target: string): Promise<api.Denial[]> {
+    const about = readArgument(wanted.read, target, 'target')
+    return calledBy(this.why, this.#backend.why({ sessionId: this.id, target: about }))
   }
 
   async killCommand(id: string, signal?: api.Signal, options?: api.KillReason): Promise<boolean> {

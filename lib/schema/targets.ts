@@ -55,6 +55,12 @@ function targetMeantBy(text: string): string | undefined {
   return isTarget(target) && text.toLowerCase().includes(hostname) ? target : undefined
 }
 
+/** The host and port that a text names, in lower case, or that are meant by a URL. Undefined for a path, and for a pattern. */
+export function hostIn(text: string): string | undefined {
+  if (isTarget(text)) return text.includes('*') ? undefined : text.toLowerCase()
+  return SCHEME.test(text) ? targetMeantBy(text) : undefined
+}
+
 const ORIGIN_RULE = "must be the name of one host, like 'api.example.com' or 'api.example.com:8443'"
 const LABEL = '[a-z0-9](?:[a-z0-9-]*[a-z0-9])?'
 const ORIGIN = new RegExp(`^(?:${LABEL}\\.)*${LABEL}:\\d+$`, 'i')

@@ -143,6 +143,8 @@ pub struct NativeIsolation {
     pub hide: Vec<String>,
     /// Trees that are never writable.
     pub protect: Vec<String>,
+    /// The file among them that has the rules.
+    pub rules_file: Option<String>,
     /// Directories that appear at another place.
     pub mounts: Vec<NativeMount>,
     /// `proxy`: only the hosts of `allow`.
@@ -207,10 +209,19 @@ pub struct NativeRefusal {
     /// What a program wanted to use.
     pub path: String,
     /// The rule.
-    #[napi(ts_type = "'read' | 'write' | 'hide' | 'protect' | 'project'")]
+    #[napi(ts_type = "'read' | 'write' | 'hide' | 'protect' | 'project' | 'file'")]
     pub rule: String,
     /// The tree that the rule has to have, or not to have.
     pub tree: String,
+}
+
+/// What the rules of a session refuse of a path or a host.
+#[napi(object, object_from_js = false)]
+pub struct NativeJudgement {
+    /// Of a host.
+    pub denial: Option<NativeDenial>,
+    /// Of a path.
+    pub refusals: Vec<NativeRefusal>,
 }
 
 /// A connection or request that waits for an answer.

@@ -208,7 +208,8 @@ fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsup
             path.display(),
             refused()
         );
-        drop_or(rule, reason)?;
+        let is_rules_file = rules.filesystem.rules_file.as_ref() == Some(path);
+        drop_or(if is_rules_file { "isolationFile" } else { rule }, reason)?;
         list.retain(|path| !is_within(path, &write));
     }
     Ok(Some(kept))

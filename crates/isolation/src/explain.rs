@@ -37,6 +37,8 @@ pub enum Rule {
     Protect,
     /// It is in this tree, which the preset protects.
     Project,
+    /// It is this file, which has the rules.
+    File,
 }
 
 /// A path that the rules have refused.
@@ -153,6 +155,19 @@ pub fn explain(stderr: &[u8], confinement: &Confinement, ran: &Ran<'_>) -> Vec<R
         }
     }
     found
+}
+
+/// What the rules refuse of a path, to read and to write, whoever may use it. Looks at files, which may block.
+pub fn judge(path: &Path, confinement: &Confinement, ran: &Ran<'_>) -> Vec<Refusal> {
+    let Some(files) = &confinement.filesystem else { return Vec::new() };
+    let judge = Judge { confinement, files, needed: essentials(), ran, looked: 0 };
+    let real = crate::real(path);
+    if judge.is_own(path) || judge.is_own(&real) {
+        return Vec::new();
+    }
+    let invisible = judge.invisible(path).or_else(|| judge.invisible(&real));
+    let unwritable = judge.protected(&real).map(|(rule, tree)| Refusal { path: real, rule, tree });
+    invisible.into_iter().chain(unwritable).map(|refusal| Refusal { path: path.into(), ..refusal }).collect()
 }
 
 fn lines(stderr: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -313,22 +328,23 @@ impl Judge<'_> {
         (!shown.any(|root| path.starts_with(root) || root.starts_with(path))).then(|| refusal(Rule::Read, path))
     }
 
-    fn unwritable(&self, path: &Path) -> Option<Refusal> {
+    /// The rule because of which programs cannot change a path, whatever its permissions are.
+    fn protected(&self, path: &Path) -> Option<(Rule, PathBuf)> {
         let within = |list: &[PathBuf]| list.iter().find(|root| path.starts_with(root)).cloned();
-        let found = path.symlink_metadata().ok();
-        // Where something would be created, removed or renamed.
-        let directory = match &found {
-            Some(found) if found.is_dir() => path,
-            _ => path.ancestors().skip(1).find(|above| above.is_dir())?,
-        };
-        let (rule, tree) = match (within(&self.files.write), within(&self.files.protect)) {
-            (None, _) => (Rule::Write, directory.to_path_buf()),
-            (Some(_), Some(tree)) if self.files.project.protect.contains(&tree) => (Rule::Project, tree),
-            (Some(_), Some(tree)) => (Rule::Protect, tree),
-            (Some(_), None) => return None,
-        };
-        let changed = match found {
-            Some(found) if !found.is_dir() => found,
+        match (within(&self.files.write), within(&self.files.protect)) {
+            (None, _) => Some((Rule::Write, changed_directory(path)?.to_path_buf())),
+            (Some(_), Some(tree)) if self.files.rules_file.as_ref() == Some(&tree) => Some((Rule::File, tree)),
+            (Some(_), Some(tree)) if self.files.project.protect.contains(&tree) => Some((Rule::Project, tree)),
+            (Some(_), Some(tree)) => Some((Rule::Protect, tree)),
+            (Some(_), None) => None,
+        }
+    }
+
+    fn unwritable(&self, path: &Path) -> Option<Refusal> {
+        let (rule, tree) = self.protected(path)?;
+        let directory = changed_directory(path)?;
+        let changed = match path.symlink_metadata() {
+            Ok(found) if !found.is_dir() => found,
             _ => directory.metadata().ok()?,
         };
         let is_writable = statvfs(directory).is_ok_and(|system| !system.f_flag.contains(StatVfsMountFlags::RDONLY));
@@ -354,6 +370,12 @@ impl Judge<'_> {
     fn may_reach(&self, path: &Path) -> bool {
         path.ancestors().skip(1).all(|above| above.metadata().is_ok_and(|found| self.may(&found, 1)))
     }
+}
+
+/// Where something would be created, removed or renamed.
+fn changed_directory(path: &Path) -> Option<&Path> {
+    let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    if is_directory { Some(path) } else { path.ancestors().skip(1).find(|above| above.is_dir()) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub struct Filesystem {
     pub write: Vec<PathBuf>,
     /// Trees that are readable but never writable.
     pub protect: Vec<PathBuf>,
+    /// The file among them that has the rules. It only explains refusals, so states and the supervisor do without it.
+    #[serde(skip)]
+    pub rules_file: Option<PathBuf>,
     /// Trees that appear empty or missing.
     pub hide: Vec<PathBuf>,
     /// Directories that appear at another place. They are writable. The other lists are about the machine's own files,

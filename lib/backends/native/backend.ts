@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
 import { engineError, unknownId } from '../../base/errors.js'
 import type { Hidden } from '../../base/redact.js'
+import { resolveFrom } from '../../base/working-directory.js'
 import type { NativeKilledBy, NativeProcess, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type * as api from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
@@ -23,9 +24,11 @@ import type {
 import { serveCall } from '../../sandbox/host-commands.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { CompleteValues, OptionValues } from '../../schema/kind.js'
+import { hostIn } from '../../schema/targets.js'
 import { Attachments } from './attachments.js'
 import type { Observer } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
+import { fileDenial, networkDenial } from './denials.js'
 import { abortable, Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
@@ -225,6 +228,20 @@ export class NativeBackend implements Backend {
   async sessionStats({ sessionId }: { sessionId: string }): Promise<api.SessionStats> {
     const { sessions: _, ...stats } = await this.#stats(sessionId)
     return stats
+  }
+
+  async why({ sessionId, target }: { sessionId: string; target: string }): Promise<api.Denial[]> {
+    const host = hostIn(target) ?? null
+    const home = this.#base.homes()[0] ?? '/'
+    const path =
+      host === null
+        ? resolveFrom(
+            this.#base.cwd,
+            target.replace(/^~(?=\/|$)/, () => home),
+          )
+        : null
+    const found = await this.#engine.call((native, id) => native.judge(id, sessionId, path, host))
+    return [...(found.denial ? [networkDenial(found.denial)] : []), ...found.refusals.map(fileDenial)]
   }
 
   stats(): Promise<api.SandboxStats> {

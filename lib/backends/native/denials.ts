@@ -55,6 +55,8 @@ export function fileDenial({ path: target, rule, tree }: NativeRefusal): Denial 
         ...{ kind: 'write', target, rule: `${FILESYSTEM}.protect` },
         fix: { option: `${FILESYSTEM}.protect`, remove: tree },
       }
+    case 'file':
+      return { kind: 'write', target, rule: 'isolationFile' }
     case 'project':
       return { kind: 'write', target, rule: 'isolation.preset' }
   }

@@ -115,6 +115,9 @@ async function run(
   command: Command,
 ): Promise<void> {
   const { readSettings } = await import('./settings.js')
+  // The default is not to replace the preset of a file.
+  const isDefault = command.getOptionValueSource('isolation') === 'default'
+  if (flags.isolationFile !== undefined && isDefault) delete flags.isolation
   const settings = readSettings(flags)
   if (printConfig !== undefined) {
     await printing.printLine(configFor(printConfig, process.argv.slice(command.parent === null ? 2 : 3)))

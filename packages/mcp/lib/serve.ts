@@ -123,18 +123,18 @@ function untilStopped(): Life {
   return { stop, stopped }
 }
 
-function instructions({ isolation, sandbox, container, workspaceId }: Settings): string[] {
-  const where = isolation?.filesystem.write.join(', ') || 'no directory'
+function instructions({ rules, sandbox, container, workspaceId }: Settings): string[] {
+  const where = rules?.filesystem?.write?.join(', ') || 'no directory'
   return [
     ...(container === undefined
       ? []
       : ['Commands run in a Linux container, which has the files of the project at the same path.']),
-    ...(isolation === undefined
+    ...(rules === undefined
       ? []
       : [
           `Commands may write ${where} and $TMPDIR; the user can allow more with the option --write of the server.`,
         ]),
-    ...(typeof isolation?.network === 'object' ? networkNotes(isolation.network) : []),
+    ...(typeof rules?.network === 'object' ? networkNotes(rules.network) : []),
     ...(workspaceId === undefined
       ? []
       : [

@@ -6,7 +6,7 @@ import type { RecordOptions } from '@nacre/console'
 import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
-import { absolute, kinds, redaction } from 'nacre/internal'
+import { absolute, kinds, redaction, withFile } from 'nacre/internal'
 import { network as networks, OptionError, printing, flags as values } from 'nacre/internal/cli'
 
 /** What commander has read. */
@@ -16,7 +16,7 @@ export interface Flags extends networks.NetworkFlags {
   tokenFile?: string
   allowOrigin?: string[]
   cwd?: string
-  isolation: kinds.Preset | 'none'
+  isolation?: kinds.Preset | 'none'
   write?: string[]
   container?: 'auto' | 'docker' | 'podman' | 'container'
   image?: string
@@ -61,8 +61,10 @@ export interface Settings {
   /** Undefined unless it records. */
   recording: RecordOptions | undefined
   sandbox: SandboxOptions & { cwd: string }
-  /** The rules, unless there is no isolation. */
-  isolation: (IsolationRules & { filesystem: { write: string[] } }) | undefined
+  /** The rules, unless there is no isolation. They are added to those of a file. */
+  isolation: IsolationRules | undefined
+  /** Both together. */
+  rules: IsolationRules | undefined
   tools: ToolOptions
   http: HttpSettings | undefined
   /** Where commands run, unless it is this machine. */
@@ -109,6 +111,7 @@ export function readSettings(flags: Flags): Settings {
   if (keep !== undefined && http !== undefined)
     refuse('--keep is for one client: leave out --port, as clients over HTTP have sessions of their own')
   if (stateDir !== undefined && keep === undefined) refuse('--state-dir needs --keep')
+  const { isolationFile } = flags
   if (preset === 'none' && write.length > 0)
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
   if (ask && page === undefined) refuse('--ask needs --console: its page shows the questions')
@@ -121,7 +124,7 @@ export function readSettings(flags: Flags): Settings {
     container === undefined ? absolute(file) : realpathSync(path.resolve(file))
   const cwd = locate(flags.cwd ?? '.')
   // Some clients start their servers there.
-  if (cwd === '/' && preset.startsWith('workspace'))
+  if (cwd === '/' && preset?.startsWith('workspace'))
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   // What does not exist cannot be hidden.
   const directory = record && values.ownDirectory('--record', record)
@@ -131,17 +134,17 @@ export function readSettings(flags: Flags): Settings {
     '--record': directory && locate(directory),
   })
   const others = write.map(locate)
-  const isolation =
+  // What is added to a list of a file is added to its default.
+  const base = preset === 'read-only' || isolationFile !== undefined ? [] : [cwd]
+  const isolation: IsolationRules | undefined =
     preset === 'none'
       ? undefined
       : {
-          preset,
+          ...(preset && { preset }),
           ...(network && { network }),
-          filesystem: {
-            write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
-            ...(hide && { hide }),
-          },
+          filesystem: { write: [...base, ...others], ...(hide && { hide }) },
         }
+  const file = isolationFile === undefined ? undefined : path.resolve(isolationFile)
   const dropped = redaction.secretNames(process.env).filter((name) => !env.includes(name))
   const passed = Object.fromEntries(env.map((name) => [name, process.env[name]]))
   // That of the clients may be in a file, and is shown nowhere.
@@ -158,13 +161,14 @@ export function readSettings(flags: Flags): Settings {
     sandbox: {
       cwd,
       env: Object.fromEntries(dropped.map((name) => [name, undefined])),
-      ...{ keep, stateDir },
+      ...{ keep, stateDir, isolationFile: file },
       ...(workspaceId === undefined
         ? {}
         : { workspace: { mode: 'copy-on-write' as const, id: workspaceId, undoSteps: 20 } }),
       logger: printing.stderrLogger,
     },
     isolation,
+    rules: file === undefined ? isolation : (withFile(file, isolation as never) as IsolationRules),
     tools: {
       tools: workspaceId === undefined ? tools : [...tools, 'workspace'],
       allowCommit: allowCommit ?? false,
@@ -206,6 +210,7 @@ function containerOf(flags: Flags): EngineOptions | undefined {
     return undefined
   }
   if (copyOnWrite) refuse('--copy-on-write is not for containers: leave it out')
+  if (flags.isolationFile !== undefined) refuse('--isolation-file is not for containers: leave it out')
   if (flags.keep !== undefined) refuse('--keep is not for containers: leave it out')
   return {
     where: 'container',

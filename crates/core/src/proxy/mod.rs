@@ -236,6 +236,16 @@ impl Policy {
         }
     }
 
+    /// What refuses connections to a target, before its name is looked up. A question counts as a refusal.
+    pub fn judge(&self, target: &Target) -> Option<Denial> {
+        let (target, cause) = match self.rule(target.clone()) {
+            Ruling::Allowed(_) => return None,
+            Ruling::Denied(target, cause) => (target, cause),
+            Ruling::Open(target, _) => (target, Refuser::Answer),
+        };
+        Some(Denial::new(Wanted::to(target), cause))
+    }
+
     /// Waits for an answer where one is needed, unless the client disconnects. Records a refusal.
     async fn settle(&self, client: &TcpStream, ruling: Ruling) -> Result<Target, Target> {
         let (target, cause) = match ruling {

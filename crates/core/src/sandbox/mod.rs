@@ -28,7 +28,7 @@ use crate::process::{
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::program_record::ProgramRecord;
 use crate::questions::{self, Asking, Question, Questions};
-use crate::session::{Handle, Hold, Isolate, Opened, RunningCommand, Saved, SessionConfig};
+use crate::session::{Handle, Hold, Isolate, Judgement, Opened, RunningCommand, Saved, SessionConfig};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
@@ -192,6 +192,16 @@ impl Sandbox {
                 handle.close(Duration::ZERO).await;
             }
             opened.map(drop)
+        }
+    }
+
+    /// Returns what judges paths and hosts by the rules of a session, once its shell has started. `None` without rules.
+    pub fn judgement(&self, session: &str) -> impl Future<Output = Result<Option<Judgement>, Error>> + Send + use<> {
+        let handle = self.session(session).map(|handle| (handle.open(), handle));
+        async move {
+            let (opening, handle) = handle?;
+            opening.await?;
+            handle.judgement().await
         }
     }
 

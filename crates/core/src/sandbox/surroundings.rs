@@ -90,7 +90,7 @@ impl Deciding {
             None => self.unrestricted(&offer)?,
         };
         if let Some(commands) = &self.commands {
-            host_commands::show(commands, &mut isolation.confinement)?;
+            host_commands::show(commands, Arc::make_mut(&mut isolation.confinement))?;
         }
         if let Some(workspace) = &self.workspace {
             if isolation.confinement.namespaces.is_none() {
@@ -103,8 +103,9 @@ impl Deciding {
                 let (cwd, own) = (real(&self.cwd), place.path.clone());
                 place.outside = look(move || project::outside(&cwd, &own))?;
             }
-            isolation.confinement.private.extend(mounts()?.aliases(&place.store));
-            isolation.confinement.workspace = Some(place);
+            let confinement = Arc::make_mut(&mut isolation.confinement);
+            confinement.private.extend(mounts()?.aliases(&place.store));
+            confinement.workspace = Some(place);
             isolation.mount = Some(mount);
         }
         Ok(isolation)
@@ -122,17 +123,18 @@ impl Deciding {
         }
         let plan = &isolation.hosts.plan;
         if *plan != Plan::default() {
-            let Some(proxied) = &proxied else {
+            if let Some(proxied) = &proxied {
+                let own = proxied.policy.authority().into_iter().chain(plan.authorities.iter().map(String::as_str));
+                let own = own.collect::<Vec<_>>().join("\n");
+                variables.extend(trust::give(&own, system_bundle(), &mut confinement, &self.caches.env));
+            } else if confinement.network != Network::Closed {
                 let reason = "nothing leads the connections of programs through the proxy";
                 return Err(unsupported("isolation.network.secrets", reason));
-            };
-            let own = proxied.policy.authority().into_iter().chain(plan.authorities.iter().map(String::as_str));
-            let own = own.collect::<Vec<_>>().join("\n");
-            variables.extend(trust::give(&own, system_bundle(), &mut confinement, &self.caches.env));
+            }
             variables.extend(plan.secrets.iter().map(|one| (one.name.clone(), one.placeholder.clone().into())));
         }
         variables.extend(self.caches.give(&isolation.rules, &mut confinement));
-        Ok(SessionIsolation { confinement, proxied, variables, mount: None })
+        Ok(SessionIsolation { confinement: confinement.into(), proxied, variables, mount: None })
     }
 
     /// Namespaces for mounts alone, without rules.
@@ -141,7 +143,7 @@ impl Deciding {
         let namespaces = Namespaces { user: offer.needs_user, ipc: false, network: false, processes: false };
         let mut confinement = Confinement::open(namespaces, cwd, shell);
         confinement.namespaces = offer.mounts.is_ok().then_some(namespaces);
-        Ok(SessionIsolation { confinement, proxied: None, variables: Vec::new(), mount: None })
+        Ok(SessionIsolation { confinement: confinement.into(), proxied: None, variables: Vec::new(), mount: None })
     }
 
     /// # Errors

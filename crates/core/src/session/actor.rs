@@ -395,6 +395,9 @@ impl Session {
             Message::Running(reply) => drop(reply.send(Ok(self.running()))),
             Message::Stats(reply) => self.supervision.read_stats(reply),
             Message::Network(reply) => drop(reply.send(Ok(self.enclosure.network(self.supervision.last())))),
+            Message::Judgement(reply) => {
+                drop(reply.send(Ok(self.enclosure.judgement(self.cx.config.user.as_ref()))));
+            }
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => {
                 self.supervision.order(&mut self.cx, &Order::SignalProcess { key, signal })

@@ -98,7 +98,7 @@ pub struct Isolate(pub Arc<dyn Fn() -> Result<SessionIsolation, Error> + Send + 
 #[derive(Debug)]
 pub struct SessionIsolation {
     /// The confinement of everything in it.
-    pub confinement: Confinement,
+    pub confinement: Arc<Confinement>,
     /// The proxy through which its programs reach the network.
     pub proxied: Option<Proxied>,
     /// Variables that its programs need for both.

@@ -8,20 +8,22 @@ use super::pid_namespace::Inside;
 use super::ports::{Network, PortLookup};
 use super::supervision::Supervision;
 use super::timers::{HELLO, Timer};
+use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
 use crate::process::listeners::Kernel;
 use crate::process::terminal::{Size, Terminal};
-use crate::proxy::{Denials, Proxy};
+use crate::proxy::{Denials, Policy, Proxy, Target};
 use crate::shell::listener;
 use crate::supervisor::PidHold;
 use crate::sys;
 use crate::user::User;
+use crate::wanted::{Denial, Refuser, Wanted};
 use nacre_containment::pid::Pid;
 use nacre_isolation::explain::{self, Refusal};
 use nacre_isolation::git_config::GitConfigs;
 use nacre_isolation::masks::Disturbance;
-use nacre_protocol::confinement::Confinement;
+use nacre_protocol::confinement::{self, Confinement};
 use nacre_protocol::message;
 use nacre_protocol::standing::RunAs;
 use nacre_protocol::supervisor::Order;
@@ -57,20 +59,39 @@ pub(super) struct Enclosure {
     problem: Option<String>,
 }
 
-/// What is compared to explain the failure of a command.
-pub(super) struct Explanation {
-    printed: Vec<u8>,
-    confinement: Confinement,
-    directories: [PathBuf; 2],
+/// What judges paths and hosts by the rules of a session.
+pub struct Judgement {
+    confinement: Arc<Confinement>,
+    policy: Option<Policy>,
     run_as: RunAs,
 }
 
-impl Explanation {
-    /// Looks at files, which may block.
-    pub(super) fn refusals(&self) -> Vec<Refusal> {
-        let [before, after] = &self.directories;
-        let ran = explain::Ran { directories: [before, after], user: self.run_as.uid, groups: &self.run_as.groups };
-        explain::explain(&self.printed, &self.confinement, &ran)
+impl Judgement {
+    /// What refuses a path.
+    ///
+    /// # Errors
+    /// `ENGINE_ERROR`.
+    pub async fn path(self, path: PathBuf) -> Result<Vec<Refusal>, Error> {
+        blocking(move || Ok(explain::judge(&path, &self.confinement, &self.ran([&path, &path])))).await
+    }
+
+    /// What refuses connections to a host and port.
+    pub fn host(&self, target: &Target) -> Option<Denial> {
+        match (&self.policy, self.confinement.network) {
+            (_, confinement::Network::Open) => None,
+            (Some(policy), _) => policy.judge(target),
+            (None, _) => Some(Denial::new(Wanted::to(target), Refuser::Unlisted)),
+        }
+    }
+
+    /// What the rules have refused of a command that has printed this. The directories are those before and after. Looks at
+    /// files, which may block.
+    pub(super) fn printed(&self, printed: &[u8], [before, after]: [&Path; 2]) -> Vec<Refusal> {
+        explain::explain(printed, &self.confinement, &self.ran([before, after]))
+    }
+
+    fn ran<'a>(&'a self, directories: [&'a Path; 2]) -> explain::Ran<'a> {
+        explain::Ran { directories, user: self.run_as.uid, groups: &self.run_as.groups }
     }
 }
 
@@ -123,22 +144,13 @@ impl Enclosure {
         self.isolation.as_ref().is_some_and(|isolation| isolation.confinement.filesystem.is_some())
     }
 
-    /// What explains the failure of a command that has printed this, if anything can. The directories are those before and after.
-    pub(super) fn explanation(
-        &self,
-        printed: &[u8],
-        directories: [&Path; 2],
-        user: Option<&User>,
-    ) -> Option<Explanation> {
-        if !self.explains() || !explain::may_explain(printed) {
-            return None;
-        }
-        let run_as = user.map_or_else(RunAs::own, |user| user.run_as.clone());
-        Some(Explanation {
-            printed: printed.to_vec(),
-            confinement: self.isolation.as_ref()?.confinement.clone(),
-            directories: directories.map(Path::to_path_buf),
-            run_as,
+    /// What judges paths and hosts. Nothing without rules.
+    pub(super) fn judgement(&self, user: Option<&User>) -> Option<Judgement> {
+        let isolation = self.isolation.as_ref()?;
+        Some(Judgement {
+            confinement: Arc::clone(&isolation.confinement),
+            policy: isolation.proxied.as_ref().map(|proxied| proxied.policy.clone()),
+            run_as: user.map_or_else(RunAs::own, |user| user.run_as.clone()),
         })
     }
 
@@ -199,7 +211,7 @@ impl Enclosure {
     pub(super) fn confine(&mut self, cx: &mut Context, supervision: &Supervision) -> io::Result<()> {
         let Some(isolation) = &mut self.isolation else { return Ok(()) };
         let file = sys::memory_file()?;
-        sys::replace_contents(&file, &message::encode(&isolation.confinement)?)?;
+        sys::replace_contents(&file, &message::encode(&*isolation.confinement)?)?;
         let channel_name = listener::name()?.to_string();
         let mount = isolation.mount.take();
         let order = Order::Confine { fork_key: cx.numbers.fork_key(), channel_name, has_workspace: mount.is_some() };

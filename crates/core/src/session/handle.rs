@@ -2,6 +2,7 @@
 
 use super::actor;
 use super::config::{Opened, SessionConfig};
+use super::confinement::Judgement;
 use super::end_reason::EndReason;
 use super::errors;
 use super::mailbox::{Sender, WeakSender, mailbox};
@@ -165,6 +166,11 @@ impl Handle {
     /// Returns the network of the session. `None` while it has no processes.
     pub fn network(&self) -> impl Future<Output = Result<Option<Network>, Error>> + Send + use<> {
         self.ask(Message::Network)
+    }
+
+    /// Returns what judges paths and hosts by the rules of the session, which has started. `None` without rules.
+    pub fn judgement(&self) -> impl Future<Output = Result<Option<Judgement>, Error>> + Send + use<> {
+        self.ask(Message::Judgement)
     }
 
     /// Ends a background process with its whole tree. False if it had already ended.

@@ -1,6 +1,7 @@
 //! The messages of a session's handles.
 
 use super::config::Opened;
+use super::confinement::Judgement;
 use super::loan::{Expected, Loan, Sent};
 use super::mailbox::{CallerAnswer, Letter};
 use super::ports::Network;
@@ -85,6 +86,7 @@ pub(super) enum Message {
     Running(oneshot::Sender<Result<Vec<RunningCommand>, Error>>),
     Stats(oneshot::Sender<Result<SessionStats, Error>>),
     Network(oneshot::Sender<Result<Option<Network>, Error>>),
+    Judgement(oneshot::Sender<Result<Option<Judgement>, Error>>),
     SignalProcess {
         key: u64,
         signal: i32,

@@ -45,6 +45,7 @@ mod sync;
 mod timers;
 
 pub use config::{Isolate, Opened, Proxied, SessionConfig, SessionFiles, SessionIsolation};
+pub use confinement::Judgement;
 pub use handle::{Handle, WeakHandle};
 pub use hold::Hold;
 pub use message::{Busy, Frozen};

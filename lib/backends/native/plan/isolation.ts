@@ -104,11 +104,21 @@ export function planIsolation(
 
 /**
  * Resolves the rules of a sandbox, or of a session in a sandbox that is not isolated. Some programs are started in the root
- * directory by those that start them: rules for cwd would allow every write.
+ * directory by those that start them: rules for cwd would allow every write. `file` has the rules: programs could loosen those
+ * of the next sandbox.
  */
-export function planOuterIsolation(given: GivenRules, cwd: string, homes: string[]): NativeIsolation {
+export function planOuterIsolation(
+  given: GivenRules,
+  cwd: string,
+  homes: string[],
+  file?: string,
+): NativeIsolation {
   const rules = completeRules(given)
   const plan = planIsolation(rules, cwd, homes, ofPreset(given))
+  if (file !== undefined) {
+    plan.rulesFile = followed(file)
+    plan.protect.push(plan.rulesFile)
+  }
   // Only a path from the root says that the root is meant.
   const reaching = rules.filesystem.write.find(
     (file, index) => !path.isAbsolute(file) && plan.write[index] === '/',

@@ -18,6 +18,7 @@ import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
 import { homes } from './homes.js'
 import { ofPreset, planIsolation, planOuterIsolation } from './isolation.js'
+import { withFile } from './isolation-file.js'
 import { requireMounts } from './mounts.js'
 import { requireLog } from './request-log.js'
 import { inherit, stricter } from './strictness.js'
@@ -63,7 +64,9 @@ export function planChecked(given: OptionValues<typeof sandboxOptions>): Sandbox
     )
   const places = () =>
     homes(env.values[env.names.indexOf('HOME')], values.env?.names.includes('HOME') === true, values.user)
-  const isolation = values.isolation && planOuterIsolation(values.isolation, cwd, places())
+  const file = values.isolationFile === undefined ? undefined : resolveFrom(cwd, values.isolationFile)
+  const rules = file === undefined ? values.isolation : withFile(file, values.isolation)
+  const isolation = rules && planOuterIsolation(rules, cwd, places(), file)
   const stateDir = values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir)
   return {
     config: {
@@ -99,7 +102,7 @@ export function planChecked(given: OptionValues<typeof sandboxOptions>): Sandbox
     },
     logger: values.logger,
     homes: places,
-    rules: values.isolation,
+    rules,
     commands: values.commands ?? new Map(),
   }
 }
@@ -166,5 +169,8 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
   const planned = planIsolation(rules, cwd, homes(), ofPreset(given), isolation.secrets)
   requireLog(planned.log, isolation)
-  return { ...stricter(inherit(given, planned, isolation), isolation), mounts }
+  return {
+    ...stricter(inherit(given, planned, isolation), isolation),
+    ...{ mounts, rulesFile: isolation.rulesFile },
+  }
 }

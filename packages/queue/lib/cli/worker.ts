@@ -2,6 +2,7 @@
  * `nacre worker`: runs jobs of a queue as durable jobs of this host, until a signal ends it. The jobs outlive it.
  */
 import os from 'node:os'
+import path from 'node:path'
 import type { kinds } from 'nacre/internal'
 import {
   type Command,
@@ -25,6 +26,7 @@ interface Options extends QueueOptions {
   lock?: number
   retention?: number
   isolation?: kinds.Preset
+  isolationFile?: string
 }
 
 export function addWorker(program: Command): void {
@@ -58,6 +60,7 @@ export function addWorker(program: Command): void {
     .option('--lock <time>', 'the duration of locks in BullMQ (default: 30s)', flags.duration)
     .option('--retention <time>', 'how long to keep ended jobs and their logs (default: 1d)', flags.duration)
     .addOption(flags.isolationOption())
+    .option('--isolation-file <file>', 'a file with rules as JSON; --isolation replaces its preset')
     .action(run)
   withExamples(worker, [
     ['nacre worker --concurrency 4', 'takes jobs from the queue nacre in a local Redis'],
@@ -72,9 +75,25 @@ export function addWorker(program: Command): void {
 async function run(options: Options): Promise<void> {
   const { JobWorker } = await import('../index.js')
   const { Sandbox } = await import('nacre')
-  const { hostId, root, cwd, isolation, limit: limiter, lock, lease, absence, ...rest } = options
+  const {
+    hostId,
+    root,
+    cwd,
+    isolation,
+    isolationFile,
+    limit: limiter,
+    lock,
+    lease,
+    absence,
+    ...rest
+  } = options
   const { concurrency, retention } = rest
-  await using sandbox = new Sandbox({ cwd, jobsRoot: root, isolation })
+  await using sandbox = new Sandbox({
+    cwd,
+    jobsRoot: root,
+    isolation,
+    isolationFile: isolationFile && path.resolve(isolationFile),
+  })
   await checkSandbox(sandbox)
   const settings = { concurrency, limiter, lease, absence, retention }
   const worker = new JobWorker({

@@ -1,6 +1,6 @@
 /** `nacre serve --record`: what the companion package `@nacre/console` does. */
-import type { Isolation, Sandbox } from 'nacre'
-import { type kinds, redaction } from 'nacre/internal'
+import type { Sandbox, SandboxOptions } from 'nacre'
+import { redaction } from 'nacre/internal'
 import { flags, network, OptionError, printing } from 'nacre/internal/cli'
 import { isNotInstalled, notInstalled } from 'nacre/internal/server'
 
@@ -22,19 +22,21 @@ const NAME = '@nacre/console'
  * The rules of the sandbox. Commands may not see the recordings, what is never recorded, and the token. Throws OptionError for a flag
  * without --record.
  */
-export function isolationFor(
-  preset: kinds.Preset | undefined,
-  { record, recordLimit, redactFile, tokenFile, ...others }: RecordingFlags & network.NetworkFlags,
-): Isolation | undefined {
+export function isolationFor({
+  record,
+  recordLimit,
+  redactFile,
+  tokenFile,
+  ...others
+}: RecordingFlags & network.IsolationFlags): Pick<SandboxOptions, 'isolation' | 'isolationFile'> {
   if (record === undefined && (recordLimit ?? redactFile) !== undefined)
     throw new OptionError('INVALID_OPTION', '--record-limit and --redact-file need --record')
-  const rules = network.networkOf(others, preset, {
+  return network.isolationOf(others, {
     // What does not exist cannot be hidden.
     '--record': record && flags.ownDirectory('--record', record),
     '--redact-file': redactFile,
     '--token-file': tokenFile,
   })
-  return preset && { preset, ...rules }
 }
 
 /** What is never recorded. */

@@ -3,7 +3,6 @@
  */
 
 import type { SandboxOptions } from 'nacre'
-import type { kinds } from 'nacre/internal'
 import {
   type Command,
   checkSandbox,
@@ -17,7 +16,7 @@ import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 import { endOnSignals } from './end-on-signals.js'
 import type { RecordingFlags } from './recording.js'
 
-interface Options extends RecordingFlags, network.NetworkFlags {
+interface Options extends RecordingFlags, network.IsolationFlags {
   stdio?: boolean
   host?: string
   port?: number
@@ -27,7 +26,6 @@ interface Options extends RecordingFlags, network.NetworkFlags {
   jobsRoot?: string
   keep?: string
   stateDir?: string
-  isolation?: kinds.Preset | 'none'
   copyOnWrite?: true | string
   undoSteps?: number
   console?: true
@@ -167,7 +165,6 @@ async function run({
   jobsRoot,
   keep,
   stateDir,
-  isolation: given,
   copyOnWrite,
   undoSteps,
   allowOrigin,
@@ -179,7 +176,6 @@ async function run({
     throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
   if (tokenFile !== undefined && tokenEnv !== undefined)
     throw new OptionError('INVALID_OPTION', '--token-file and --token-env exclude each other')
-  const isolation = given === 'none' ? undefined : given
   const sandboxd = sandboxdOptions(options)
   const [
     { Sandbox },
@@ -212,10 +208,9 @@ async function run({
   }
   planServe(settings)
   const workspace = workspaceOf(copyOnWrite, undoSteps)
-  const rules = recordings.isolationFor(isolation, options)
   const sandbox = new Sandbox({
     ...{ cwd, jobsRoot, keep, stateDir, workspace },
-    isolation: rules,
+    ...recordings.isolationFor(options),
     logger: printing.stderrLogger,
   })
   try {

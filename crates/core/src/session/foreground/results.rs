@@ -8,21 +8,21 @@ use crate::error::{Code, Error};
 use crate::exec::{By, ExecRequest, KilledBy, Outcome, SureSink};
 use crate::feed::What;
 use crate::session::calls::Calls;
-use crate::session::confinement::{Enclosure, Explanation};
+use crate::session::confinement::Enclosure;
 use crate::session::context::Context;
 use crate::session::engine::SessionEngine;
 use crate::session::errors;
 use crate::session::timers::Timer;
 use crate::shell::event::{Answer, Refusal};
 use crate::shell::state::{Cause, End, Kill};
+use nacre_isolation::explain::{self, may_explain};
 use nacre_isolation::git_config::GitConfigs;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
 type CommandResult = Result<Outcome, Error>;
-/// What is done before a result is delivered: git's config is written back, and refusals are explained.
-type Completion = (Option<Arc<GitConfigs>>, Option<Explanation>);
 
 impl Foreground {
     /// Delivers the result of a command that has ended; see [`Answer::Ended`].
@@ -92,11 +92,15 @@ impl Foreground {
             "command ended"
         );
         let unexplained = Some(&outcome).filter(|outcome| answered_by_session && outcome.exit_code != Some(0));
-        let explain = unexplained.and_then(|outcome| {
+        let explain = unexplained.filter(|_| enclosure.explains()).and_then(|outcome| {
             let printed =
                 if request.merge_output || request.terminal.is_some() { &outcome.stdout } else { &outcome.stderr };
-            let before = request.cwd.as_ref().unwrap_or(&cx.cwd);
-            enclosure.explanation(printed, [before, &outcome.cwd], cx.config.user.as_ref())
+            if !may_explain(printed) {
+                return None;
+            }
+            let (judgement, printed) = (enclosure.judgement(cx.config.user.as_ref())?, printed.to_vec());
+            let directories = [request.cwd.clone().unwrap_or_else(|| cx.cwd.clone()), outcome.cwd.clone()];
+            Some(move || judgement.printed(&printed, directories.each_ref().map(PathBuf::as_path)))
         });
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
         let has_exited = kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. });
@@ -117,7 +121,7 @@ impl Foreground {
         };
         match (configs, explain) {
             (None, None) => self.deliver(request.sink, result),
-            work => self.complete(cx, work, request.sink, result),
+            (configs, explain) => self.complete(cx, configs, explain, request.sink, result),
         }
     }
 
@@ -148,18 +152,25 @@ impl Foreground {
         }
     }
 
-    /// Delivers a result after work that may block, and after the earlier ones.
-    fn complete(&mut self, cx: &Context, work: Completion, sink: SureSink, mut result: CommandResult) {
+    /// Delivers a result after the earlier ones, and after work that may block: git's config is written back, and refusals are
+    /// explained.
+    fn complete(
+        &mut self,
+        cx: &Context,
+        configs: Option<Arc<GitConfigs>>,
+        explain: Option<impl FnOnce() -> Vec<explain::Refusal> + Send + 'static>,
+        sink: SureSink,
+        mut result: CommandResult,
+    ) {
         let (feed, id) = (Arc::clone(&cx.config.feed), cx.config.id.clone());
         let (before, delivered) = self.next_delivery();
         tokio::spawn(async move {
             before.await;
             // A file may be on a disk that does not respond.
             let work = move || {
-                let (configs, explain) = work;
                 let withheld = configs.map(|configs| configs.write_back()).unwrap_or_default();
                 withheld.iter().for_each(|key| feed.push(&id, What::Withheld { key: key.clone() }));
-                let refusals = explain.map(|explanation| explanation.refusals()).unwrap_or_default();
+                let refusals = explain.map(|explain| explain()).unwrap_or_default();
                 refusals.iter().for_each(|refusal| feed.push(&id, What::Refused(refusal.clone())));
                 let outcome = match &mut result {
                     Ok(outcome) => Some(outcome),

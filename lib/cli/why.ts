@@ -1,0 +1,51 @@
+/** `nacre why`: what rules say of a path or a host, and what would allow it. */
+import { type Command, Option } from 'commander'
+import { withExamples } from './examples.js'
+import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
+import { printable, printJson, printLine } from './terminal.js'
+import { existingDirectory, isolationOption } from './values.js'
+import type { Finish } from './verb.js'
+
+interface Options extends IsolationFlags {
+  cwd: string
+  json?: true
+}
+
+/** The exit code where a rule refuses something. */
+const REFUSED = 1
+
+export function addWhy(program: Command, finish: Finish): void {
+  const verb = program
+    .command('why')
+    .description('print which rule of isolation refuses a path or a host, and what would allow it')
+    .argument('<target>', "a path, or a host and a port like 'example.com:443'")
+    .addOption(
+      new Option('--cwd <directory>', 'the directory of the sandbox')
+        .argParser(existingDirectory)
+        .default('.', 'the present one'),
+    )
+    .addOption(isolationOption())
+    .option('--json', 'print what is refused as JSON')
+  addNetworkOptions(verb).action(async (target: string, options: Options) => {
+    const { Sandbox } = await import('../backends/native/sandbox.js')
+    await using sandbox = new Sandbox({ cwd: options.cwd, ...isolationOf(options) })
+    await using session = await sandbox.createSession()
+    const denials = await session.why(target)
+    if (options.json) await printJson(denials)
+    else if (denials.length === 0) await printLine(`${printable(target)}: no rule refuses it`)
+    else
+      for (const { kind, rule, fix } of denials) {
+        const verb = fix?.add === undefined ? 'remove' : 'add'
+        const remedy =
+          fix === undefined
+            ? ''
+            : `; to allow it: ${verb} '${fix.add ?? fix.remove}' ${fix.add === undefined ? 'from' : 'to'} ${fix.option}`
+        await printLine(printable(`${target}: ${kind} is refused by ${rule}${remedy}`))
+      }
+    finish(denials.length === 0 ? 0 : REFUSED)
+  })
+  withExamples(verb, [
+    ['nacre why --isolation workspace ~/.ssh/id_ed25519', 'says that it is hidden'],
+    ['nacre why --isolation-file rules.json registry.npmjs.org:443', 'judges by the rules of a file'],
+  ])
+}
