@@ -12,6 +12,7 @@ use nacre_core::wanted::{Denial, Request};
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, ToNapiValue, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 type Callback = ThreadsafeFunction<NativeEvent, (), Converted, Status, false, true>;
@@ -160,9 +161,17 @@ pub fn refusal(Refusal { path, rule, tree }: Refusal) -> NativeRefusal {
 }
 
 /// Converts a denial to JavaScript types.
-pub fn denial(Denial { wanted, cause }: Denial) -> NativeDenial {
-    let reason = cause.reason().map(|reason| reason.as_str().into());
-    NativeDenial { target: wanted.target, cause: cause.as_str().into(), request: wanted.request.map(request), reason }
+pub fn denial(Denial { wanted, cause, caller }: Denial) -> NativeDenial {
+    let caller = caller.map(Arc::unwrap_or_clone);
+    NativeDenial {
+        target: wanted.target,
+        cause: cause.as_str().into(),
+        request: wanted.request.map(request),
+        reason: cause.reason().map(|reason| reason.as_str().into()),
+        pid: caller.as_ref().map(|caller| caller.pid),
+        program: caller.as_ref().and_then(|caller| caller.program.clone()),
+        command: caller.and_then(|caller| caller.command),
+    }
 }
 
 /// Converts a request to JavaScript types.

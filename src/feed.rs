@@ -118,7 +118,10 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
         }
         What::Appeared { path } => NativeFeedEvent { target: Some(path), ..new("appeared", String::new()) },
         What::Withheld { key } => NativeFeedEvent { target: Some(key), ..new("withheld", String::new()) },
-        What::Denied { denial: Denial { wanted, cause } } => NativeFeedEvent {
+        What::Denied { denial: Denial { wanted, cause, caller } } => NativeFeedEvent {
+            pid: caller.as_ref().map(|caller| caller.pid),
+            program: caller.as_ref().and_then(|caller| caller.program.clone()),
+            command: caller.and_then(|caller| caller.command.clone()),
             denial_cause: Some(cause.as_str().into()),
             denial_reason: cause.reason().map(|reason| reason.as_str().into()),
             ..about(wanted, new("denied", String::new()))

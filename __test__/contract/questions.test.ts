@@ -82,7 +82,7 @@ describe('a host that no list has', () => {
       await sandbox.answer((await asked(sandbox)).id, 'deny')
       expect(await command).toMatchObject({
         stdout: '403 403 ',
-        denials: [{ ...refusedConnection(target), rule: 'isolation.network.ask' }],
+        denials: [{ ...refusedConnection(target, 'curl'), rule: 'isolation.network.ask' }],
       })
       const again = sandbox.exec(get())
       await sandbox.answer((await asked(sandbox)).id, 'once')
@@ -185,8 +185,9 @@ describe('a host that no list has', () => {
       for (const host of hosts) {
         const result = await sandbox.exec(get().replace(target, host).replace('curl', "curl --noproxy ''"))
         expect(result, host).toMatchObject({ stdout: '403 ' })
-        const denied = { kind: 'network', target: host, rule: 'isolation.network.deny' }
-        expect(result.denials, host).toEqual([host === target ? denied : refusedConnection(host)])
+        const refused = refusedConnection(host, 'curl')
+        const denied = { ...refused, rule: 'isolation.network.deny', fix: undefined }
+        expect(result.denials, host).toEqual([host === target ? denied : refused])
       }
     },
     asking({ allow: [`${outer}:*`, '169.254.169.254:1'], deny: [`${outer}:*`] }),

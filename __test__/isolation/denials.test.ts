@@ -1,6 +1,7 @@
 /** What a failed command was refused, in the words of daily programs: which rule, and what would allow it. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
 import path from 'node:path'
 import type { Denial } from 'nacre'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -135,6 +136,55 @@ describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
     expect(commands.map((command, at) => [command, found[at]])).toEqual(
       commands.map((command) => [command, []]),
     )
+  })
+})
+
+describe.each(['', 'landlock'])('with NACRE_ISOLATION=%s', (tier) => {
+  /** The process that has to be named, whose argument is the target. */
+  const caller = (program: string, words: string) => ({
+    ...{ program: expect.stringMatching(new RegExp(`/${program}$`)), pid: expect.any(Number) },
+    command: expect.stringContaining(words),
+  })
+
+  it('a connection names the process that wanted it', () => {
+    const network = { allow: ['allowed.test:443'] }
+    const found = denialsOf(tier, { network }, [
+      'curl -sf http://named.test/ http://other.test/',
+      'curl -sf -x "socks5h://${HTTP_PROXY#http://}" http://named.test/',
+      'curl -sf http://named.test/ | cat; perl -e "exit 1"',
+      "curl -sf --noproxy '*' http://192.0.2.1/",
+    ])
+    const refused = (target: string) => ({
+      ...{ kind: 'network', target, rule: 'isolation.network.allow' },
+      fix: { option: 'isolation.network.allow', add: target },
+      ...caller('curl', 'curl -sf'),
+    })
+    const named = [refused('named.test:80')]
+    expect(found).toEqual([[...named, refused('other.test:80')], named, named, [refused('192.0.2.1:80')]])
+  })
+
+  it('a Unix socket of the machine', async () => {
+    const server = net.createServer((socket) => socket.end('REACHED'))
+    const target = path.join(directory, 'other/socket')
+    const code = (address: string) =>
+      `perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack_sockaddr_un("${address}")) or exit 1'`
+    await new Promise<void>((resolve) => server.listen(target, resolve))
+    try {
+      const found = denialsOf(tier, { filesystem: { write: ['.'] } }, [
+        code('../other/socket'),
+        code('../other/none'),
+        code(`${directory}/work/own`),
+        code('\\0nacre-denials'),
+      ])
+      const refused = { kind: 'unix', target, rule: 'isolation', ...caller('perl', '../other/socket') }
+      const named = {
+        ...{ kind: 'unix', target: '@nacre-denials', rule: 'isolation' },
+        ...caller('perl', 'nacre-denials'),
+      }
+      expect(found).toEqual([[refused], [], [], [named]])
+    } finally {
+      server.close()
+    }
   })
 })
 

@@ -1,30 +1,21 @@
 /** Rules in a file, and what they say of a path or a host before anything runs. */
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type Denial, type Isolation, Sandbox } from 'nacre'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { isolationSchema } from '../../scripts/isolation-schema.mjs'
+import { temporary } from '../helpers/temporary.js'
 import { thrownBy } from '../helpers/thrown.js'
 
 let directory = ''
 const at = (name: string) => path.join(directory, name)
 
-beforeAll(() => {
+beforeEach(() => {
   // Not below /tmp, which is private with namespaces.
-  directory = realpathSync(mkdtempSync('/var/tmp/nacre-rules-'))
+  directory = temporary('nacre-rules-', '/var/tmp')
   for (const name of ['work/secret', 'other', 'more']) mkdirSync(at(name), { recursive: true })
   symlinkSync('../other', at('work/link'))
 })
-
-afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 function withRules(rules: unknown, isolation?: Isolation): Sandbox {
   writeFileSync(at('work/rules.json'), typeof rules === 'string' ? rules : JSON.stringify(rules))

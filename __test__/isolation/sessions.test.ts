@@ -235,16 +235,16 @@ describe('isolation', () => {
           expect(allowed.denials).toEqual([])
           const denied = await sandbox.exec(request('http://example.invalid/'))
           expect(denied.stdout).toContain('403 Forbidden')
-          expect(denied.denials).toEqual([refusedConnection('example.invalid:80')])
+          expect(denied.denials).toEqual([refusedConnection('example.invalid:80', 'bash')])
           for await (const event of sandbox.events({ since: 0 })) {
             if (event.type !== 'denied') continue
-            expect(event.denial).toEqual(refusedConnection('example.invalid:80'))
+            expect(event.denial).toEqual(refusedConnection('example.invalid:80', 'bash'))
             break
           }
           const past = await sandbox.exec(`exec 3<>/dev/tcp/127.0.0.1/${port}`)
           expect(past.exitCode).toBe(1)
           const ignorant = await sandbox.exec('for i in 1 2; do (: <>/dev/tcp/192.0.2.1/80); done')
-          expect(ignorant.denials).toEqual([refusedConnection('192.0.2.1:80')])
+          expect(ignorant.denials).toEqual([refusedConnection('192.0.2.1:80', 'bash')])
           expect((await sandbox.exec('true')).denials).toEqual([])
         })()
       } finally {

@@ -5,6 +5,7 @@ import { inspect } from 'node:util'
 import type { IsolationRules, NetworkRules, Secret } from 'nacre'
 import { afterAll, describe, expect, it } from 'vitest'
 import { itHolds, withClient } from '../contract/helper.js'
+import { refusedConnection } from '../helpers/denials.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { startOrigin } from '../helpers/origin.js'
 import { startProxiedOrigin, VALUE } from '../helpers/proxied-origin.js'
@@ -205,7 +206,9 @@ print(r.urlopen(r.Request("PAGE", headers={"Authorization": "Bearer " + os.envir
         const { denials, exitCode } = await sandbox.exec(`curl -sS ${bearer} ${url()}`)
         expect(exitCode).not.toBe(0)
         const target = `localhost:${origin.port}`
-        expect(denials).toEqual([{ kind: 'network', target, rule: 'isolation.network.deny' }])
+        expect(denials).toEqual([
+          { ...refusedConnection(target, 'curl'), rule: 'isolation.network.deny', fix: undefined },
+        ])
       },
       { options: { isolation: rules({}, { deny: [`localhost:${origin.port}`] }) } },
     ))

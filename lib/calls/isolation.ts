@@ -6,7 +6,7 @@ import { type CheckedNetwork, type GivenRules, PRESETS } from '../schema/isolati
 import { type Kind, table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
 import { quote } from '../schema/read.js'
-import { list as listField, optional, reply, text as textField, wordOf } from '../schema/reply.js'
+import { list as listField, number, optional, reply, text as textField, wordOf } from '../schema/reply.js'
 import { target } from '../schema/targets.js'
 import { callback, flag } from '../schema/values.js'
 import { type Answer, type Question, type RequestLine, requestLine } from './questions.js'
@@ -316,11 +316,12 @@ export type DenialReason = 'rule' | 'host' | 'tls-name' | 'not-http' | 'untruste
  * What was refused:
  *
  * - 'network': a connection or a request
+ * - 'unix': a connection to a Unix socket outside of the session
  * - 'read', 'write': a file
  * - 'config': a key of git's config that the machine's file did not get
  * - 'appeared': what a preset would protect appeared while a session lived. It was not refused. In events only.
  */
-export type DenialKind = 'network' | 'read' | 'write' | 'config' | 'appeared'
+export type DenialKind = 'network' | 'unix' | 'read' | 'write' | 'config' | 'appeared'
 
 /** What to change in an option so that it allows what was refused. */
 export interface DenialFix {
@@ -335,7 +336,7 @@ export interface DenialFix {
 /** What was refused, by which rule, and what would allow it. */
 export interface Denial {
   kind: DenialKind
-  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or a path. */
+  /** Host and port, like 'example.com:443', a path, '@' and an abstract name, or a key, like 'core.fsmonitor'. */
   target: string
   /** The option that has refused it, like 'isolation.network.allow'. */
   rule: string
@@ -345,6 +346,12 @@ export interface Denial {
   request?: RequestLine | undefined
   /** Absent where the lists of hosts, or an answer, have refused a connection. */
   reason?: DenialReason | undefined
+  /** The file that the process executed which wanted to connect. Absent where that is not known, like `pid` and `command`. */
+  program?: string | undefined
+  /** The pid of that process, as the host sees it. If several wanted the same, the first. */
+  pid?: number | undefined
+  /** Its arguments, at most 200 bytes. The program can change them. */
+  command?: string | undefined
 }
 
 /** What {@link Session.why} is asked about. */
@@ -354,7 +361,7 @@ export const wanted = text(
 )
 
 export const denial = reply<Denial>({
-  kind: wordOf<DenialKind>('network', 'read', 'write', 'config', 'appeared'),
+  kind: wordOf<DenialKind>('network', 'unix', 'read', 'write', 'config', 'appeared'),
   target: textField,
   rule: textField,
   fix: optional(
@@ -362,4 +369,7 @@ export const denial = reply<Denial>({
   ),
   request: optional(requestLine),
   reason: optional(wordOf<DenialReason>('rule', 'host', 'tls-name', 'not-http', 'untrusted')),
+  program: optional(textField),
+  pid: optional(number),
+  command: optional(textField),
 })

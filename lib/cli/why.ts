@@ -1,5 +1,6 @@
 /** `nacre why`: what rules say of a path or a host, and what would allow it. */
 import { type Command, Option } from 'commander'
+import type { DenialFix } from '../calls/index.js'
 import { withExamples } from './examples.js'
 import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
 import { printable, printJson, printLine } from './terminal.js'
@@ -35,11 +36,7 @@ export function addWhy(program: Command, finish: Finish): void {
     else if (denials.length === 0) await printLine(`${printable(target)}: no rule refuses it`)
     else
       for (const { kind, rule, fix } of denials) {
-        const verb = fix?.add === undefined ? 'remove' : 'add'
-        const remedy =
-          fix === undefined
-            ? ''
-            : `; to allow it: ${verb} '${fix.add ?? fix.remove}' ${fix.add === undefined ? 'from' : 'to'} ${fix.option}`
+        const remedy = fix === undefined ? '' : `; to allow it: ${changeOf(fix)}`
         await printLine(printable(`${target}: ${kind} is refused by ${rule}${remedy}`))
       }
     finish(denials.length === 0 ? 0 : REFUSED)
@@ -48,4 +45,8 @@ export function addWhy(program: Command, finish: Finish): void {
     ['nacre why --isolation workspace ~/.ssh/id_ed25519', 'says that it is hidden'],
     ['nacre why --isolation-file rules.json registry.npmjs.org:443', 'judges by the rules of a file'],
   ])
+}
+
+function changeOf({ option, add, remove }: DenialFix): string {
+  return add === undefined ? `remove '${remove}' from ${option}` : `add '${add}' to ${option}`
 }

@@ -37,6 +37,8 @@ pub struct NativeFeedEvent {
     pub command: Option<String>,
     /// The pid.
     pub pid: Option<i32>,
+    /// The file that a refused process executes.
+    pub program: Option<String>,
     /// Bytes of both streams so far, or of the bodies of a request and its reply.
     pub total: Option<Vec<f64>>,
     /// The newest bytes of standard output.
@@ -71,7 +73,7 @@ pub struct NativeFeedEvent {
     /// The file that was refused.
     pub refusal: Option<NativeRefusal>,
     /// What has refused it.
-    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request'")]
+    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request' | 'socket'")]
     pub denial_cause: Option<String>,
     /// Why it was refused.
     #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]

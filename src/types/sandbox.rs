@@ -194,13 +194,19 @@ pub struct NativeDenial {
     /// Host and port.
     pub target: String,
     /// What has refused it.
-    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request'")]
+    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request' | 'socket'")]
     pub cause: String,
     /// The request, if it was not the connection.
     pub request: Option<NativeRequest>,
     /// Why what has read the connection refused it.
     #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
     pub reason: Option<String>,
+    /// The process that wanted it.
+    pub pid: Option<i32>,
+    /// The file that it executes.
+    pub program: Option<String>,
+    /// Its arguments.
+    pub command: Option<String>,
 }
 
 /// A file that the rules have refused.

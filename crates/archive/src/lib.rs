@@ -47,8 +47,11 @@ const BLOCK: usize = 64 * 1024;
 pub struct About {
     /// See [`FORMAT`].
     pub format: u32,
-    /// The version of nacre that has written it: only the same one can read the states of shells.
+    /// The version of nacre that has written it.
     pub version: String,
+    /// The number of the format of the states, which their writer counts.
+    #[serde(default)]
+    pub state_format: u32,
     /// The architecture of the machine, as in `process.arch`.
     pub architecture: String,
     /// The name under which the sandbox was kept.

@@ -143,9 +143,8 @@ impl What {
             Self::ProcessEnded { killed_by, .. } => reason(killed_by),
             Self::Withheld { key: text } | Self::Appeared { path: text } => text.len(),
             Self::Refused(Refusal { path, tree, .. }) => path.as_os_str().len() + tree.as_os_str().len(),
-            Self::Denied { denial: Denial { wanted, .. } }
-            | Self::Asked { wanted, .. }
-            | Self::Answered { wanted, .. } => wanted.size(),
+            Self::Denied { denial } => denial.size(),
+            Self::Asked { wanted, .. } | Self::Answered { wanted, .. } => wanted.size(),
             Self::Request(request) => {
                 let names: usize = request.secrets.iter().map(String::len).sum();
                 size_of::<Ended>() + request.origin.host.len() + request.method.len() + request.path.len() + names

@@ -68,6 +68,16 @@ pub struct Answering {
     pub functions: Functions,
 }
 
+/// Where the refused connections of a confinement are reported, if something refuses them.
+///
+/// # Errors
+/// `SPAWN_FAILED` if no socket is available.
+pub fn denials(confinement: &Confinement, answering: &Answering) -> Result<Option<Denials>, Error> {
+    let refuses = confinement.brokered || confinement.network == Network::Proxy;
+    let denials = refuses.then(|| Denials::new(answering.asking.clone())).transpose();
+    denials.map_err(|error| Error::cannot("open a socket for reports of refused connections", &error))
+}
+
 /// The proxy of a confinement that needs one, and its port. `requests`: where its requests are reported.
 ///
 /// # Errors
@@ -75,12 +85,11 @@ pub struct Answering {
 pub fn proxied(
     confinement: &mut Confinement,
     hosts: &Hosts,
-    answering: &Answering,
+    functions: &Functions,
+    denials: Option<Denials>,
     requests: Requests,
 ) -> Result<Option<Proxied>, Error> {
-    if confinement.network != Network::Proxy {
-        return Ok(None);
-    }
+    let Some(denials) = denials.filter(|_| confinement.network == Network::Proxy) else { return Ok(None) };
     let is_inside = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
     let listener = (!is_inside).then(|| network::listen_on_loopback(0)).transpose().and_then(|listener| {
         confinement.proxy_port = Some(match &listener {
@@ -90,9 +99,7 @@ pub fn proxied(
         Ok(listener.map(Arc::new))
     });
     let listener = listener.map_err(|error| Error::cannot("open a port for the session's proxy", &error))?;
-    let denials = Denials::new(answering.asking.clone())
-        .map_err(|error| Error::cannot("open a socket for the session's proxy", &error))?;
-    let policy = Policy::new(hosts, denials, &answering.functions, requests)
+    let policy = Policy::new(hosts, denials, functions, requests)
         .map_err(|error| Error::cannot("make the authority that decrypts the session's connections", &error))?;
     Ok(Some(Proxied { policy, listener }))
 }

@@ -1,7 +1,9 @@
 //! What programs want of the network, and why they do not get it.
 
 use nacre_egress::{Reason, Wish, shown};
+use nacre_protocol::connections::Caller;
 use std::fmt;
+use std::sync::Arc;
 
 /// A request, as far as rules judge it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +51,8 @@ pub struct Denial {
     pub wanted: Wanted,
     /// What has refused it.
     pub cause: Refuser,
+    /// The process that wanted it, where it is known.
+    pub caller: Option<Arc<Caller>>,
 }
 
 /// What has refused a connection or a request.
@@ -64,6 +68,8 @@ pub enum Refuser {
     Answer,
     /// What has read the connection.
     Request(Reason),
+    /// It is a Unix socket outside of the session.
+    Socket,
 }
 
 impl Refuser {
@@ -75,6 +81,7 @@ impl Refuser {
             Self::Address => "address",
             Self::Answer => "answer",
             Self::Request(_) => "request",
+            Self::Socket => "socket",
         }
     }
 
@@ -93,6 +100,16 @@ impl Denial {
         if let Some(request) = &mut wanted.request {
             (request.method, request.path) = (shown(&request.method), shown(&request.path));
         }
-        Self { wanted, cause }
+        Self { wanted, cause, caller: None }
+    }
+
+    /// Bytes of its texts.
+    pub fn size(&self) -> usize {
+        self.wanted.size() + self.caller.as_ref().map_or(0, |caller| caller.size())
+    }
+
+    /// Whether both say the same of any process.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.wanted == other.wanted && self.cause == other.cause
     }
 }

@@ -157,7 +157,8 @@ pub fn explain(stderr: &[u8], confinement: &Confinement, ran: &Ran<'_>) -> Vec<R
     found
 }
 
-/// What the rules refuse of a path, to read and to write, whoever may use it. Looks at files, which may block.
+/// The rules that keep programs from reading and from writing a path, whatever its permissions are. Looks at files, so it may
+/// block.
 pub fn judge(path: &Path, confinement: &Confinement, ran: &Ran<'_>) -> Vec<Refusal> {
     let Some(files) = &confinement.filesystem else { return Vec::new() };
     let judge = Judge { confinement, files, needed: essentials(), ran, looked: 0 };
@@ -166,7 +167,9 @@ pub fn judge(path: &Path, confinement: &Confinement, ran: &Ran<'_>) -> Vec<Refus
         return Vec::new();
     }
     let invisible = judge.invisible(path).or_else(|| judge.invisible(&real));
-    let unwritable = judge.protected(&real).map(|(rule, tree)| Refusal { path: real, rule, tree });
+    let unwritable = changed_directory(&real)
+        .and_then(|directory| judge.protected(&real, directory))
+        .map(|(rule, tree)| Refusal { path: real, rule, tree });
     invisible.into_iter().chain(unwritable).map(|refusal| Refusal { path: path.into(), ..refusal }).collect()
 }
 
@@ -328,11 +331,12 @@ impl Judge<'_> {
         (!shown.any(|root| path.starts_with(root) || root.starts_with(path))).then(|| refusal(Rule::Read, path))
     }
 
-    /// The rule because of which programs cannot change a path, whatever its permissions are.
-    fn protected(&self, path: &Path) -> Option<(Rule, PathBuf)> {
+    /// The rule because of which programs cannot change a path, whatever its permissions are. `directory`: see
+    /// [`changed_directory`].
+    fn protected(&self, path: &Path, directory: &Path) -> Option<(Rule, PathBuf)> {
         let within = |list: &[PathBuf]| list.iter().find(|root| path.starts_with(root)).cloned();
         match (within(&self.files.write), within(&self.files.protect)) {
-            (None, _) => Some((Rule::Write, changed_directory(path)?.to_path_buf())),
+            (None, _) => Some((Rule::Write, directory.to_path_buf())),
             (Some(_), Some(tree)) if self.files.rules_file.as_ref() == Some(&tree) => Some((Rule::File, tree)),
             (Some(_), Some(tree)) if self.files.project.protect.contains(&tree) => Some((Rule::Project, tree)),
             (Some(_), Some(tree)) => Some((Rule::Protect, tree)),
@@ -341,8 +345,8 @@ impl Judge<'_> {
     }
 
     fn unwritable(&self, path: &Path) -> Option<Refusal> {
-        let (rule, tree) = self.protected(path)?;
         let directory = changed_directory(path)?;
+        let (rule, tree) = self.protected(path, directory)?;
         let changed = match path.symlink_metadata() {
             Ok(found) if !found.is_dir() => found,
             _ => directory.metadata().ok()?,

@@ -2,9 +2,11 @@
 
 use nacre_containment::fork::{fork, wait};
 use nacre_containment::proc_table;
+use nacre_protocol::connections::{Caller, LONGEST_COMMAND, LONGEST_PATH};
 use nacre_protocol::socket;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// `sizeof(struct sockaddr_storage)`: no address is longer.
@@ -18,6 +20,18 @@ pub fn process_of(thread: i32) -> io::Result<i32> {
     let status = proc_table::read_file(format!("/proc/{thread}/status"))?;
     let process = proc_table::numbers(&status, "Tgid:").first().and_then(|pid| i32::try_from(*pid).ok());
     process.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+/// What a process executes. It is its own only if its call waits afterwards.
+pub fn caller(process: i32) -> Caller {
+    let link = nix::fcntl::readlink(format!("/proc/{process}/exe").as_str()).ok();
+    let program = link.and_then(|path| path.into_string().ok()).filter(|path| path.len() <= LONGEST_PATH);
+    let mut line = Vec::new();
+    let file = File::open(format!("/proc/{process}/cmdline"));
+    let _ = file.and_then(|file| file.take(LONGEST_COMMAND as u64).read_to_end(&mut line));
+    let words = line.strip_suffix(&[0]).unwrap_or(&line).iter().map(|byte| if *byte == 0 { b' ' } else { *byte });
+    let command = String::from_utf8_lossy(&words.collect::<Vec<_>>()).into_owned();
+    Caller { pid: process, program, command: Some(command).filter(|command| !command.is_empty()) }
 }
 
 /// Copies a part of another process's memory, at most 128 bytes.

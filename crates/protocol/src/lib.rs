@@ -9,6 +9,7 @@
 //! | [`supervisor`] | host and supervisor | [`message`] |
 //! | [`files`] | host and files helper | [`message`] |
 //! | [`redirect`] | broker and proxy | fixed bytes |
+//! | [`connections`] | broker and host | [`message`] |
 //!
 //! What such messages carry, and several crates use, is here too: [`confinement`], [`standing`], the request for a [`job`],
 //! which is a file of JSON, and the file of a session that is [`kept`].
@@ -20,6 +21,7 @@
 //! no clock.
 
 pub mod confinement;
+pub mod connections;
 pub mod files;
 pub mod host_programs;
 pub mod job;

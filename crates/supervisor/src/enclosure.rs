@@ -40,8 +40,8 @@ pub struct Key {
     pub fork_key: u64,
     /// The abstract address where a shell reopens a lost channel.
     pub channel_name: String,
-    /// See [`Policy::denials`].
-    pub denials: Option<Arc<OwnedFd>>,
+    /// See [`Policy::reports`].
+    pub reports: Option<Arc<OwnedFd>>,
     /// The abstract address of the host's commands.
     pub command_name: Option<String>,
 }
@@ -193,7 +193,7 @@ impl Active {
         user: Option<&RunAs>,
         setting: &Setting,
     ) -> io::Result<Self> {
-        let Key { fork_key, channel_name, denials, command_name } = &key;
+        let Key { fork_key, channel_name, reports, command_name } = &key;
         let has_init = wanted.namespaces.is_some_and(|namespaces| namespaces.processes);
         let group = groups.filter(|_| has_init).and_then(|groups| groups.make("init"));
         let directory = group.as_ref().map(Group::open).transpose()?;
@@ -213,7 +213,7 @@ impl Active {
             command_name: command_name.as_ref().map(|name| name.as_bytes().to_vec()),
             supervisor: std::process::id(),
             user: user.cloned(),
-            denials: denials.clone(),
+            reports: reports.clone(),
         };
         let control = setting.control.try_clone()?;
         let connected = move |connection: Connection, socket: OwnedFd| {

@@ -123,8 +123,8 @@ fn execute(
             let mut descriptors = descriptors.into_iter();
             let file = descriptors.next();
             let workspace = if has_workspace { descriptors.next() } else { None };
-            let denials = descriptors.next().map(Arc::new);
-            let key = Key { fork_key, channel_name, denials, command_name: calls.map(|calls| calls.address.clone()) };
+            let reports = descriptors.next().map(Arc::new);
+            let key = Key { fork_key, channel_name, reports, command_name: calls.map(|calls| calls.address.clone()) };
             table.confine(Enclosed { file, workspace }, key, setup, setting);
         }
         Order::Start { role, arguments, first_descriptor, anywhere } => {

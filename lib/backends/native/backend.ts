@@ -37,6 +37,7 @@ import type { History } from './history.js'
 import { NativeJobs } from './jobs.js'
 import type { StartDefaults } from './plan/defaults.js'
 import { planExec, planStream } from './plan/exec.js'
+import { fromHome } from './plan/isolation.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
 import { connect, listPorts, streamOf } from './ports.js'
 import type { LocalProcess } from './processes/process.js'
@@ -232,14 +233,8 @@ export class NativeBackend implements Backend {
 
   async why({ sessionId, target }: { sessionId: string; target: string }): Promise<api.Denial[]> {
     const host = hostIn(target) ?? null
-    const home = this.#base.homes()[0] ?? '/'
-    const path =
-      host === null
-        ? resolveFrom(
-            this.#base.cwd,
-            target.replace(/^~(?=\/|$)/, () => home),
-          )
-        : null
+    const { cwd, homes } = this.#base
+    const path = host === null ? resolveFrom(cwd, fromHome(target, homes()[0] ?? '/')) : null
     const found = await this.#engine.call((native, id) => native.judge(id, sessionId, path, host))
     return [...(found.denial ? [networkDenial(found.denial)] : []), ...found.refusals.map(fileDenial)]
   }
@@ -413,11 +408,6 @@ export class NativeBackend implements Backend {
     return await this.#engine.call((native, id) =>
       native.resume(id, place, onDifference === 'reject', maxBytes),
     )
-  }
-
-  /** Whether an archive has files of a workspace. */
-  async hasFiles(place: string): Promise<boolean> {
-    return (await this.#engine.call((native, id) => native.readArchive(id, place))).hasFiles
   }
 
   /** A sandbox with the same options, except that neither it nor its workspace has a name. */

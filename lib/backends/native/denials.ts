@@ -7,15 +7,17 @@ const FILESYSTEM = 'isolation.filesystem'
 /** Longer paths of requests are cut. */
 const LONGEST_PATH = 1000
 
-type OfNetwork = Pick<NativeDenial, 'target' | 'cause' | 'request' | 'reason'>
-
 /** A connection or a request that was refused. */
-export function networkDenial({ target, cause, request, reason }: OfNetwork): Denial {
-  const about = { ...(request && { request }), ...(reason && { reason }) }
-  return { kind: 'network', target, ...ruleOf({ target, cause, request, reason }), ...about }
+export function networkDenial(native: NativeDenial): Denial {
+  const { target, cause, request, reason, program, pid, command } = native
+  return {
+    ...{ kind: cause === 'socket' ? 'unix' : 'network', target, ...ruleOf(native) },
+    ...{ ...(request && { request }), ...(reason && { reason }) },
+    ...{ ...(program && { program }), ...(pid && { pid }), ...(command && { command }) },
+  }
 }
 
-function ruleOf({ target, cause, request, reason }: OfNetwork): Pick<Denial, 'rule' | 'fix'> {
+function ruleOf({ target, cause, request, reason }: NativeDenial): Pick<Denial, 'rule' | 'fix'> {
   const listed = { option: `${NETWORK}.allow`, add: target }
   switch (cause) {
     case 'unlisted':
@@ -24,6 +26,9 @@ function ruleOf({ target, cause, request, reason }: OfNetwork): Pick<Denial, 'ru
       return { rule: `${NETWORK}.ask`, fix: listed }
     case 'denied':
       return { rule: `${NETWORK}.deny` }
+    case 'socket':
+      // No list allows one.
+      return { rule: 'isolation' }
     case 'address':
       return { rule: `${NETWORK}.allow` }
     case 'request': {
@@ -70,6 +75,7 @@ export const appearance = (target: string): Denial => ({ kind: 'appeared', targe
 
 /** The denial of an event. */
 export function denialOf(native: NativeFeedEvent): Denial {
-  const { target = '', denialCause: cause = 'unlisted', request, denialReason: reason } = native
-  return networkDenial({ target, cause, request, reason })
+  const { target = '', denialCause: cause = 'unlisted', denialReason: reason } = native
+  const { request, program, pid, command } = native
+  return networkDenial({ target, cause, request, reason, program, pid, command })
 }

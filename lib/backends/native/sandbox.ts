@@ -91,7 +91,7 @@ export class Sandbox extends BackendSandbox {
     const { stateDir } = readOptions(keptOptions, options, 'listKept')
     const found = await calledBy(
       Sandbox.listKept,
-      aboutKept(stateDir, (native, id) => native.listKept(id)),
+      askApart(stateDir, (native, id) => native.listKept(id)),
     )
     return found.map(({ name, inUse, usedAt }) => ({ name, inUse, usedAt: new Date(usedAt * 1000) }))
   }
@@ -101,13 +101,13 @@ export class Sandbox extends BackendSandbox {
     const { stateDir } = readOptions(keptOptions, options, 'deleteKept')
     await calledBy(
       Sandbox.deleteKept,
-      aboutKept(stateDir, (native, id) => native.deleteKept(id, kept)),
+      askApart(stateDir, (native, id) => native.deleteKept(id, kept)),
     )
   }
 }
 
-/** Makes a call about what is kept, which needs no sandbox of its own. */
-async function aboutKept<T>(stateDir: string | undefined, send: Send<T>): Promise<T> {
+/** Makes a call about files of sandboxes, which needs no sandbox of its own. */
+async function askApart<T>(stateDir: string | undefined, send: Send<T>): Promise<T> {
   const engine = new Engine(planSandbox(stateDir === undefined ? {} : { stateDir }).config, undefined)
   try {
     return await engine.call(send)
@@ -121,14 +121,8 @@ type ResumeValues = OptionValues<typeof resumeOptions>
 /** The options with a copy-on-write workspace, if they do not say and the archive has files. */
 async function withWorkspace(place: string, given: ResumeValues): Promise<ResumeValues> {
   if (Object.hasOwn(given, 'workspace')) return given
-  // A sandbox that is not used for anything else reads it.
-  const backend = new NativeBackend(planChecked({ ...given, keep: undefined }))
-  try {
-    if (!(await backend.hasFiles(place))) return given
-    return { ...given, workspace: workspace.read('copy-on-write', 'workspace') }
-  } finally {
-    await backend.destroy()
-  }
+  const { hasFiles } = await askApart(given.stateDir, (native, id) => native.readArchive(id, place))
+  return hasFiles ? { ...given, workspace: workspace.read('copy-on-write', 'workspace') } : given
 }
 
 /** Makes a Sandbox of a backend. The class itself takes only options. */

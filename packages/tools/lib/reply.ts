@@ -166,8 +166,11 @@ function endNotes({ wasDetached }: Run, { wasRestarted, refused }: RunEnd): stri
 }
 
 /** Paths are the programs' own words. */
-const refusal = (denial: Denial): string =>
-  `${denial.kind} refused: ${denial.kind === 'network' ? wanted(denial) : quoted(denial.target)}`
+function refusal(denial: Denial): string {
+  const { kind, target, program } = denial
+  const by = program === undefined ? '' : ` by ${quoted(program.slice(program.lastIndexOf('/') + 1))}`
+  return `${kind} refused${by}: ${kind === 'network' ? wanted(denial) : quoted(target)}`
+}
 
 function dataOf(run: Run): ToolData {
   const { id, end, bytes, waiting } = run

@@ -196,18 +196,35 @@ impl Process {
             new.env.extend(messages::variables());
         }
         Self {
-            id: new.id.clone(),
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-            session,
-            command: new.shown.clone(),
-            log,
             hold: new.window.map(ProcessHold::new),
             auto_cleanup: new.auto_cleanup,
+            writer: new.writer.take(),
+            definition: new.definition.take(),
+            ..Self::unborn(new.id.clone(), new.shown.clone(), session, log, observer)
+        }
+    }
+
+    /// A process that has not started, without what its callers ask for.
+    fn unborn(
+        id: String,
+        command: String,
+        session: Box<dyn Owner>,
+        log: ProcessLog,
+        observer: ProcessObserver,
+    ) -> Self {
+        Self {
+            id,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            session,
+            command,
+            log,
+            hold: None,
+            auto_cleanup: false,
             keeps_log: true,
             is_command: AtomicBool::new(false),
             life: watch::Sender::default(),
             fate: Lock::default(),
-            writer: new.writer.take(),
+            writer: None,
             terminal: Lock::default(),
             messages: OnceLock::new(),
             input: OnceLock::new(),
@@ -216,7 +233,7 @@ impl Process {
             request: None,
             kept_as: OnceLock::new(),
             is_restored: false,
-            definition: new.definition.take(),
+            definition: None,
             observer,
         }
     }
@@ -231,28 +248,11 @@ impl Process {
         life: ProcessLife,
     ) -> Self {
         Self {
-            id,
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-            session,
-            command,
-            log,
-            hold: None,
             auto_cleanup,
-            keeps_log: true,
-            is_command: AtomicBool::new(false),
             life: watch::Sender::new(life),
-            fate: Lock::default(),
-            writer: None,
-            terminal: Lock::default(),
-            messages: OnceLock::new(),
-            input: OnceLock::new(),
-            input_ms: AtomicU64::default(),
-            reported: Lock::default(),
-            request: None,
-            kept_as: OnceLock::new(),
             is_restored: true,
             definition,
-            observer: Arc::new(|_, _| {}),
+            ..Self::unborn(id, command, session, log, Arc::new(|_, _| {}))
         }
     }
 
@@ -264,28 +264,12 @@ impl Process {
         observer: ProcessObserver,
     ) -> Self {
         Self {
-            id: new.id,
-            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-            session,
-            command: new.shown,
-            log,
-            hold: None,
             auto_cleanup: new.auto_cleanup,
             keeps_log: new.keeps_log,
             is_command: AtomicBool::new(true),
-            life: watch::Sender::default(),
-            fate: Lock::default(),
             writer: new.writer,
-            terminal: Lock::default(),
-            messages: OnceLock::new(),
-            input: OnceLock::new(),
-            input_ms: AtomicU64::default(),
-            reported: Lock::default(),
             request: Some(new.request),
-            kept_as: OnceLock::new(),
-            is_restored: false,
-            definition: None,
-            observer,
+            ..Self::unborn(new.id, new.shown, session, log, observer)
         }
     }
 

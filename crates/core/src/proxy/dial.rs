@@ -2,7 +2,7 @@
 
 use super::Policy;
 use super::hosts::Target;
-use crate::wanted::{Denial, Refuser, Wanted};
+use crate::wanted::Refuser;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ async fn connect(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
         }
     }
     if failure.kind() == io::ErrorKind::PermissionDenied {
-        policy.denials.add(Denial::new(Wanted::to(target), Refuser::Address));
+        policy.deny(target, Refuser::Address);
     }
     Err(failure)
 }

@@ -27,13 +27,15 @@ use crate::wanted::{Denial, Refuser, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
 use nacre_egress::{Egress, Origin, Plan, hung_up};
+use nacre_protocol::connections::{Caller, ConnectionReport, LONGEST_REPORT};
 use nacre_protocol::redirect::MARK;
-use nacre_protocol::socket;
+use nacre_protocol::{message, socket};
 use names::Names;
 use observer::SessionObserver;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -55,15 +57,14 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum denials kept for one command.
 const MAX_DENIALS: usize = 100;
-
-/// An IPv6 address with a port is shorter.
-const LONGEST_REPORT: usize = 64;
+/// Clients of which nothing was read yet. Each has a connection, or has just lost it.
+const MAX_CALLERS: usize = 2 * MAX_CONNECTIONS;
 
 /// The connections that were refused since the last command began: by the proxy, and by the broker where programs ignore
 /// the proxy.
 #[derive(Clone, Debug)]
 pub struct Denials {
-    list: Arc<Lock<Vec<Denial>>>,
+    known: Arc<Lock<Reported>>,
     /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
     /// received once the command has ended.
     reports: Arc<(OwnedFd, OwnedFd)>,
@@ -71,6 +72,43 @@ pub struct Denials {
     asking: Option<Asking>,
     /// The id of the command that runs, if its requests are traced; otherwise 0.
     traced: Arc<AtomicU64>,
+}
+
+/// What the reports and the proxy have said.
+#[derive(Debug, Default)]
+struct Reported {
+    list: Vec<Denial>,
+    /// The processes that have connected to the proxy, by their addresses.
+    callers: VecDeque<(SocketAddr, Arc<Caller>)>,
+}
+
+impl Reported {
+    /// Adds a denial, unless it is listed: programs try the same target again and again.
+    fn add(&mut self, denial: Denial) {
+        if self.list.len() < MAX_DENIALS && !self.list.iter().any(|listed| listed.is_like(&denial)) {
+            self.list.push(denial);
+        }
+    }
+
+    /// Receives what the broker has sent.
+    fn receive(&mut self, reports: BorrowedFd<'_>) {
+        let mut bytes = [0; LONGEST_REPORT];
+        while let Ok(length @ 1..) = socket::receive(reports, &mut bytes) {
+            let (target, cause, caller) = match message::decode(&bytes[..length]) {
+                Ok(ConnectionReport::Internet(target, caller)) => (target, Refuser::Unlisted, caller),
+                Ok(ConnectionReport::Unix(target, caller)) => (target, Refuser::Socket, caller),
+                Ok(ConnectionReport::Proxied(address, caller)) => {
+                    if self.callers.len() == MAX_CALLERS {
+                        self.callers.pop_front();
+                    }
+                    self.callers.push_back((address, Arc::new(caller)));
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            self.add(Denial { caller: Some(Arc::new(caller)), ..Denial::new(Wanted::to(target), cause) });
+        }
+    }
 }
 
 impl Denials {
@@ -82,7 +120,7 @@ impl Denials {
         let (ours, theirs) = socket::pair()?;
         sys::set_nonblocking(&ours)?;
         sys::set_nonblocking(&theirs)?;
-        Ok(Self { list: Arc::default(), reports: Arc::new((ours, theirs)), asking, traced: Arc::default() })
+        Ok(Self { known: Arc::default(), reports: Arc::new((ours, theirs)), asking, traced: Arc::default() })
     }
 
     /// The broker's end of its reports.
@@ -90,12 +128,19 @@ impl Denials {
         self.reports.1.as_fd()
     }
 
-    /// Adds a denial, unless it is listed: programs try the same target again and again.
     fn add(&self, denial: Denial) {
-        let mut list = self.list.lock();
-        if list.len() < MAX_DENIALS && !list.contains(&denial) {
-            list.push(denial);
-        }
+        self.known.lock().add(denial);
+    }
+
+    /// The process that has connected to the proxy from an address. Returned once, since others can have the address later.
+    fn take_caller(&self, address: SocketAddr) -> Option<Arc<Caller>> {
+        let mut known = self.known.lock();
+        known.receive(self.reports.0.as_fd());
+        let newest = known.callers.iter().rposition(|(from, _)| *from == address)?;
+        let (_, caller) = known.callers.remove(newest)?;
+        // An earlier one has closed its connection before anything was read.
+        known.callers.retain(|(from, _)| *from != address);
+        Some(caller)
     }
 
     /// Removes all denials: they belong to older processes, not to the command that begins. `traced`: its id, if its requests are.
@@ -118,11 +163,9 @@ impl Denials {
 
     /// Removes and returns all denials.
     pub fn take(&self) -> Vec<Denial> {
-        let mut report = [0; LONGEST_REPORT];
-        while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
-            self.add(Denial::new(Wanted::to(String::from_utf8_lossy(&report[..length])), Refuser::Unlisted));
-        }
-        std::mem::take(&mut self.list.lock())
+        let mut known = self.known.lock();
+        known.receive(self.reports.0.as_fd());
+        std::mem::take(&mut known.list)
     }
 }
 
@@ -153,6 +196,8 @@ pub struct Policy {
     /// Decrypts the connections to hosts with a secret, if there are any.
     egress: Option<Arc<Egress>>,
     functions: Functions,
+    /// The process whose connection this is about, where it is known.
+    caller: Option<Arc<Caller>>,
 }
 
 /// What becomes of a client.
@@ -192,7 +237,7 @@ impl Policy {
         let deny = HostList::new(&hosts.deny).into();
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
         let functions = functions.clone();
-        let policy = Self { allow: allow.into(), deny, denials, names, lookups, egress: None, functions };
+        let policy = Self { allow: allow.into(), deny, denials, names, lookups, egress: None, functions, caller: None };
         let decrypts = !hosts.plan.is_empty();
         // It has a policy without itself.
         let observer = || Arc::new(SessionObserver { policy: policy.clone(), requests });
@@ -208,11 +253,6 @@ impl Policy {
     /// What decrypts connections to a target.
     fn egress_for(&self, target: &Target) -> Option<Arc<Egress>> {
         self.egress.clone().filter(|egress| egress.covers(&target.host, target.port))
-    }
-
-    /// The connections that were refused.
-    pub fn denials(&self) -> &Denials {
-        &self.denials
     }
 
     /// Applies the lists. Some clients resolve names first, so an address may stand for a name: the target has that name
@@ -265,8 +305,14 @@ impl Policy {
                 (target, Refuser::Answer)
             }
         };
-        self.denials.add(Denial::new(Wanted::to(&target), cause));
+        self.deny(&target, cause);
         Err(target)
+    }
+
+    /// Records a refused connection.
+    fn deny(&self, target: &Target, cause: Refuser) {
+        let caller = self.caller.clone();
+        self.denials.add(Denial { caller, ..Denial::new(Wanted::to(target), cause) });
     }
 
     /// Decides about a target; see [`Self::rule`] and [`Self::settle`].
@@ -336,15 +382,17 @@ async fn accept(listener: OwnedFd, policy: Policy) {
         while connections.try_join_next().is_some() {}
         let policy = policy.clone();
         connections.spawn(async move {
-            let _ = serve(client, &policy).await;
+            let _ = serve(client, policy).await;
             drop(place);
         });
     }
 }
 
-async fn serve(mut client: TcpStream, policy: &Policy) -> io::Result<()> {
+async fn serve(mut client: TcpStream, policy: Policy) -> io::Result<()> {
     let mut first = [0; 1];
     timeout(HEAD_TIME, client.peek(&mut first)).await??;
+    // The broker has reported it before it could send.
+    let policy = &Policy { caller: policy.denials.take_caller(client.peer_addr()?), ..policy };
     let next = match first[0] {
         socks::VERSION => socks::accept(&mut client, policy).await?,
         MARK => redirect::accept(&mut client, policy).await?,

@@ -116,7 +116,9 @@ impl Deciding {
         let requests = Requests { file: request_log(isolation)?, ..self.requests.clone() };
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|error| unsupported(error.rule, &error.reason))?;
-        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, &self.answering, requests)?;
+        let denials = isolation::denials(&confinement, &self.answering)?;
+        let functions = &self.answering.functions;
+        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, functions, denials.clone(), requests)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
             variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
@@ -134,7 +136,7 @@ impl Deciding {
             variables.extend(plan.secrets.iter().map(|one| (one.name.clone(), one.placeholder.clone().into())));
         }
         variables.extend(self.caches.give(&isolation.rules, &mut confinement));
-        Ok(SessionIsolation { confinement: confinement.into(), proxied, variables, mount: None })
+        Ok(SessionIsolation { confinement: confinement.into(), proxied, denials, variables, mount: None })
     }
 
     /// Namespaces for mounts alone, without rules.
@@ -143,7 +145,13 @@ impl Deciding {
         let namespaces = Namespaces { user: offer.needs_user, ipc: false, network: false, processes: false };
         let mut confinement = Confinement::open(namespaces, cwd, shell);
         confinement.namespaces = offer.mounts.is_ok().then_some(namespaces);
-        Ok(SessionIsolation { confinement: confinement.into(), proxied: None, variables: Vec::new(), mount: None })
+        Ok(SessionIsolation {
+            confinement: confinement.into(),
+            proxied: None,
+            denials: None,
+            variables: Vec::new(),
+            mount: None,
+        })
     }
 
     /// # Errors

@@ -27,8 +27,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Another version can read neither the form of the states nor what a shell has written.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The format of [`Archived`] and of all that it has, down to the items of the engines. Raise it with every change: a version of
+/// nacre that has the same number reads what others have written.
+const FORMAT: u32 = 1;
 
 /// Maximum number of sessions of an archive.
 const MAX_SESSIONS: usize = 10_000;
@@ -142,6 +144,7 @@ impl Sandbox {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let about = About {
             version: VERSION.into(),
+            state_format: FORMAT,
             architecture: if cfg!(target_arch = "x86_64") { "x64" } else { "arm64" }.into(),
             name: config.keep.clone(),
             created_at: now.as_millis() as i64,
@@ -242,10 +245,10 @@ impl Sandbox {
     /// The sessions of an archive, and the programs of its shells that are not here.
     fn sessions_of(&self, about: &About, states: &[u8]) -> Result<(Vec<KeptSession>, Vec<String>), Error> {
         let config = &self.inner.config;
-        if about.version != VERSION {
+        if about.state_format != FORMAT {
             let version = about.version.chars().take(40).collect::<String>().escape_debug().to_string();
             return Err(rejected(&format!(
-                "nacre {version} has written it, and this is {VERSION}: resume it with the same version"
+                "nacre {version} has written it, in a format that nacre {VERSION} does not read: resume it with a version that does"
             )));
         }
         if about.isolated && config.isolation.is_none() {
@@ -392,9 +395,27 @@ impl Drop for NewFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sha1::{Digest, Sha1};
 
     fn saved(bytes: &[u8]) -> Saved {
         message::decode(bytes).unwrap()
+    }
+
+    #[test]
+    fn another_version_reads_what_this_one_has_written() {
+        let session = ArchivedSession {
+            id: "id".into(),
+            cwd: Some(b"/cwd".into()),
+            env: vec![("NAME".into(), Some("value".into())), ("UNSET".into(), None)],
+            survive_exit: Some(true),
+            saved: Saved::of_items(b"items".to_vec()),
+            programs: vec![("git".into(), "/usr/bin/git".into())],
+        };
+        let archived = Archived { cwd: b"/cwd".into(), workspace: Some(b"/cwd".into()), sessions: vec![session] };
+        let digest = Sha1::digest(message::encode(&archived).unwrap());
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let expected = (1, "1e749f146e6d443df576aa0d4c48fa65976c36ab");
+        assert_eq!((FORMAT, &*digest), expected, "raise FORMAT if the text has another form now");
     }
 
     fn session(id: &str) -> ArchivedSession {

@@ -7,7 +7,7 @@ use crate::feed::Feed;
 use crate::hook::Hook;
 use crate::host_commands::SessionCommands;
 use crate::log::Log;
-use crate::proxy::Policy;
+use crate::proxy::{Denials, Policy};
 use crate::sys;
 use crate::user::User;
 use nacre_containment::session_mark::Marks;
@@ -101,6 +101,8 @@ pub struct SessionIsolation {
     pub confinement: Arc<Confinement>,
     /// The proxy through which its programs reach the network.
     pub proxied: Option<Proxied>,
+    /// The connections that were refused, if something refuses them.
+    pub denials: Option<Denials>,
     /// Variables that its programs need for both.
     pub variables: Vec<(String, OsString)>,
     /// The mount of its workspace, until it is sent to the supervisor: it can be attached once.

@@ -134,9 +134,9 @@ impl Enclosure {
         self.newcomers.as_ref()
     }
 
-    /// The connections that the proxy refused.
+    /// The connections that were refused.
     pub(super) fn denials(&self) -> Option<Denials> {
-        self.proxied().map(|proxied| proxied.policy.denials().clone())
+        self.isolation.as_ref()?.denials.clone()
     }
 
     /// Whether a failure can be explained by the rules for files.
@@ -217,8 +217,8 @@ impl Enclosure {
         let order = Order::Confine { fork_key: cx.numbers.fork_key(), channel_name, has_workspace: mount.is_some() };
         let mut descriptors: Vec<Descriptor> =
             [Some(file), mount].into_iter().flatten().map(Descriptor::from).collect();
-        if let Some(proxied) = &isolation.proxied {
-            descriptors.push(Descriptor::from(proxied.policy.denials().reporter().try_clone_to_owned()?));
+        if let Some(denials) = &isolation.denials {
+            descriptors.push(Descriptor::from(denials.reporter().try_clone_to_owned()?));
         }
         supervision.order_with(cx, &order, descriptors);
         Ok(())

@@ -492,7 +492,13 @@ impl Own {
             let (path, store) = (place.clone(), "/proc/nothing".into());
             confinement.workspace = Some(Workspace { path, store, outside: Vec::new() });
             let mount = Some(mounts.lock().unwrap().remove(0));
-            Ok(SessionIsolation { confinement: confinement.into(), proxied: None, variables: Vec::new(), mount })
+            Ok(SessionIsolation {
+                confinement: confinement.into(),
+                proxied: None,
+                denials: None,
+                variables: Vec::new(),
+                mount,
+            })
         }));
         Self { session: spawn_session("own", Some(isolate)), path, asked }
     }

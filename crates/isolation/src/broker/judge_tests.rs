@@ -21,7 +21,7 @@ fn confinement(network: Network, own: bool) -> Confinement {
 }
 
 fn policy() -> Policy {
-    Policy { channel_name: b"c".to_vec(), command_name: Some(b"k".to_vec()), supervisor: 1, user: None, denials: None }
+    Policy { channel_name: b"c".to_vec(), command_name: Some(b"k".to_vec()), supervisor: 1, user: None, reports: None }
 }
 
 fn unix(path: &[u8]) -> Address {

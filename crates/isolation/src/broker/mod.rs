@@ -45,8 +45,8 @@ pub struct Policy {
     pub supervisor: u32,
     /// The user that programs run as: user, group, all groups.
     pub user: Option<RunAs>,
-    /// Receives the address of each internet connection that the rules prevented, as text. It must not block.
-    pub denials: Option<Arc<OwnedFd>>,
+    /// Receives [reports](nacre_protocol::connections) of connections. It must not block.
+    pub reports: Option<Arc<OwnedFd>>,
 }
 
 /// The confinement that the broker judges by, and the namespaces where it looks paths up.

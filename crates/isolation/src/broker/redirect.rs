@@ -17,11 +17,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The same for a program that waits: the longest time limit of a question, and that of the proxy for connecting.
 const PATIENCE_OF_WAITING: Duration = Duration::from_secs(600 + 35);
 
-/// Connects a TCP socket to the proxy on 127.0.0.1, and names the destination to it.
+/// Connects a TCP socket to the proxy on 127.0.0.1, and names the destination to it. `connects` is called in between.
 ///
 /// # Errors
 /// What connect(2) reports to the program. It can try again with the same socket.
-pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16) -> io::Result<()> {
+pub fn connect(
+    socket: &OwnedFd,
+    domain: i32,
+    destination: SocketAddr,
+    port: u16,
+    connects: impl FnOnce(),
+) -> io::Result<()> {
     let waits = !fcntl_getfl(socket)?.contains(OFlags::NONBLOCK);
     let end = Instant::now() + if waits { PATIENCE_OF_WAITING } else { PATIENCE };
     // The proxy listens on IPv4. Fails if the socket is bound (ipv6(7)).
@@ -31,6 +37,7 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
         Err(error) if !matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => return Err(error),
         _ => {}
     }
+    connects();
     ask(socket, &Redirect { destination, waits }, end).inspect_err(|_| {
         // Disconnects it (connect(2)).
         let nowhere = (libc::AF_UNSPEC as u16).to_ne_bytes();

@@ -3,9 +3,11 @@
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
 use super::{Connected, Connection, Inside, Policy, peer, redirect};
-use crate::foreign::{process_of, read_memory, take_socket};
+use crate::foreign::{caller, process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
 use crate::privileges::become_user;
+use nacre_protocol::connections::{ConnectionReport, LONGEST_PATH};
+use nacre_protocol::message;
 use nacre_protocol::redirect::stands_for_name;
 use nacre_protocol::socket;
 use nix::fcntl::{OFlag, open};
@@ -13,6 +15,7 @@ use nix::sys::stat::Mode;
 use rustix::net::{Shutdown, SocketType, shutdown, sockopt};
 use std::ffi::OsString;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -71,11 +74,11 @@ fn connect(
     policy: &Policy,
     connected: &Connected,
 ) -> io::Result<()> {
-    let refused = || io::Error::from_raw_os_error(libc::EPERM);
     let process = process_of(call.thread)?;
     let bytes = read_memory(process, call.address, call.length)?;
     let theirs = take_socket(process, call.socket)?;
     let cwd = open(format!("/proc/{}/cwd", call.thread).as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+    let caller = policy.reports.as_ref().map(|_| caller(process)).unwrap_or_default();
     // The pid of a process that has ended meanwhile may belong to another process now.
     if !listener.is_waiting(call) {
         return Err(refused());
@@ -83,15 +86,41 @@ fn connect(
     let (address, domain) = (Address::read(&bytes), sockopt::socket_domain(&theirs)?.as_raw().into());
     let destination = address.internet(domain);
     let is_stream = sockopt::socket_type(&theirs)? == SocketType::STREAM;
+    let send = |report: &ConnectionReport| {
+        let _ = policy.reports.as_ref().map(|reports| message::send(reports.as_fd(), report, &[]));
+    };
+    let refused_socket = |target: String| {
+        if target.len() <= LONGEST_PATH {
+            send(&ConnectionReport::Unix(target, caller.clone()));
+        }
+        refused()
+    };
+    // Before the program can send, so that the proxy knows its client.
+    let proxied = || {
+        if let Some(address) = local_address(&theirs) {
+            send(&ConnectionReport::Proxied(address, caller.clone()));
+        }
+    };
+    let proxy = inside.confinement.proxy_port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+    let abstract_name = match &address {
+        Address::Abstract(name) if domain == libc::AF_UNIX => Some(format!("@{}", String::from_utf8_lossy(name))),
+        _ => None,
+    };
     let done = match judge(address, domain, inside.confinement, policy) {
         // The proxy reports what it refuses.
         Verdict::Redirect if is_stream => {
             let port = inside.confinement.proxy_port.unwrap_or_default();
             REDIRECTED.store(theirs.as_raw_fd(), Ordering::Relaxed);
-            return redirect::connect(&theirs, domain, destination.ok_or_else(refused)?, port);
+            return redirect::connect(&theirs, domain, destination.ok_or_else(refused)?, port, proxied);
         }
-        Verdict::Connect | Verdict::Redirect => super::connect(&theirs, &bytes),
-        Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
+        Verdict::Connect | Verdict::Redirect => {
+            let done = super::connect(&theirs, &bytes);
+            if is_stream && destination.is_some() && destination == proxy {
+                proxied();
+            }
+            done
+        }
+        Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy, &refused_socket),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
             // Before the shell can send: its first message arrives before the host has this end.
@@ -106,22 +135,39 @@ fn connect(
             connected(Connection::Command, ours.into());
             Ok(())
         }
-        Verdict::Refuse => Err(refused()),
+        Verdict::Refuse => Err(abstract_name.map_or_else(refused, refused_socket)),
     };
     // A network namespace of the session's own leads nowhere. Libraries of resolvers also connect datagram sockets to the
     // addresses of names, to compare them.
     let prevented = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENETUNREACH));
-    if let (Some(denials), Some(target)) = (&policy.denials, destination)
+    if let Some(target) = destination
         && done.as_ref().is_err_and(prevented)
         && !stands_for_name(target.ip())
     {
-        let _ = socket::send(denials.as_fd(), target.to_string().as_bytes(), &[]);
+        send(&ConnectionReport::Internet(target.to_string(), caller.clone()));
     }
     done
 }
 
+fn refused() -> io::Error {
+    io::Error::from_raw_os_error(libc::EPERM)
+}
+
+/// The address of a connecting socket, as the proxy sees it.
+fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
+    let address = SocketAddr::try_from(rustix::net::getsockname(socket).ok()?).ok()?;
+    Some(SocketAddr::new(address.ip().to_canonical(), address.port()))
+}
+
 /// Looks a path up as the program would, and connects to that file, even if the path changes meanwhile.
-fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, policy: &Policy) -> io::Result<()> {
+fn connect_path(
+    theirs: &OwnedFd,
+    path: &Path,
+    cwd: &OwnedFd,
+    inside: &Inside,
+    policy: &Policy,
+    refused: &dyn Fn(String) -> io::Error,
+) -> io::Result<()> {
     let proc_directory = open("/proc", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     inside.handles.map_or(Ok(()), Handles::enter)?;
     policy.user.as_ref().map_or(Ok(()), become_user)?;
@@ -132,15 +178,16 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     let link = format!("self/fd/{}", found.as_raw_fd());
     let place = PathBuf::from(nix::fcntl::readlink(link.as_str())?);
     if !is_own(&place, inside.confinement) {
-        return Err(io::Error::from_raw_os_error(libc::EPERM));
+        return Err(refused(place.to_string_lossy().into_owned()));
     }
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend_from_slice(OsString::from(link).as_bytes());
     address.push(0);
     super::connect(theirs, &address)?;
     let has_pid_namespace = inside.confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
-    peer::check(theirs, has_pid_namespace, policy.supervisor).inspect_err(|_| {
+    peer::check(theirs, has_pid_namespace, policy.supervisor).map_err(|error| {
         // The program keeps its socket, but cannot use it.
         let _ = shutdown(theirs, Shutdown::Both);
+        if error.raw_os_error() == Some(libc::EPERM) { refused(place.to_string_lossy().into_owned()) } else { error }
     })
 }

@@ -30,8 +30,8 @@ function rulesIn(file: string): GivenRules {
   const rules = isolation.read(value, `${subject}: isolation`)
   if (typeof rules.network !== 'object' || rules.network.secrets === undefined) return rules
   throw invalidOption(
-    `${subject} must not have network.secrets, as whoever reads the file would have them: give them to ` +
-      'isolation.network.secrets, or --secret',
+    `${subject} must not have network.secrets, because anyone who can read the file could read their values: ` +
+      'pass them in isolation.network.secrets or with --secret',
   )
 }
 

@@ -55,7 +55,7 @@ export function planIsolation(
   known: readonly NativeSecret[] = [],
 ): NativeIsolation {
   const from = (home: string) => (file: string) => {
-    const expanded = file.replace(/^~(?=\/|$)/, () => home)
+    const expanded = fromHome(file, home)
     return withoutDots(path.isAbsolute(expanded) ? expanded : below(cwd, expanded))
   }
   const absolute = from(homes[0] ?? '/')
@@ -130,6 +130,11 @@ export function planOuterIsolation(
     `isolation lets programs write below ${place}, which is '/', and so everywhere: ` +
       'set cwd to the directory of a project, or isolation.filesystem.write',
   )
+}
+
+/** The path with `home` in the place of a leading `~`. */
+export function fromHome(file: string, home: string): string {
+  return file.replace(/^~(?=\/|$)/, () => home)
 }
 
 /** The path without `.` and `..`. As the kernel does it, `..` after a link leads to the parent of the link's target. */
