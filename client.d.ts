@@ -15,7 +15,20 @@
  * @packageDocumentation
  */
 
-import type { AnySandbox, Logger, OptionError, PortUrlOptions, Process, Service } from './index.js'
+import type {
+  AnySandbox,
+  Archives,
+  Logger,
+  OptionError,
+  PortUrlOptions,
+  Process,
+  ResumedOnServer,
+  Sandbox,
+  Service,
+  SuspendedOnServer,
+  SuspendOptions,
+  UploadOptions,
+} from './index.js'
 
 export { AbortError, OptionError, PortUrlOptions, SandboxError } from './index.js'
 
@@ -77,6 +90,25 @@ export interface ClientOptions {
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
  */
 export interface SandboxClient extends AnySandbox {
+  /** The archives of the server. */
+  readonly archives: Archives
+  /**
+   * Ends the sandbox of the server, for all of its clients, and writes it to an archive there. Only the routes of
+   * {@link SandboxClient.archives} go on. Otherwise as {@link Sandbox.suspend}; STATE_DIR_UNAVAILABLE if the server has no place
+   * for it, and REQUEST_REFUSED if the sandbox is not in the process of the server.
+   *
+   * If the connection breaks before the reply, it rejects with CONNECTION_FAILED, and `archives.list` shows whether it was done.
+   */
+  suspend(options?: SuspendOptions): Promise<SuspendedOnServer>
+  /**
+   * Sends an archive, with which the sandbox of the server goes on. Nothing may have used that sandbox: start the server with
+   * `nacre serve --await-archive`, or with `serve` of a new `Sandbox`. Rejects as {@link Sandbox.resume}, with SANDBOX_IN_USE if a
+   * session was created, and with what the source throws.
+   */
+  resume(
+    archive: Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>,
+    options?: UploadOptions,
+  ): Promise<ResumedOnServer>
   /**
    * Returns a URL that leads to a port of a session, for HTTP and WebSockets: for browsers and programs without the token of
    * the server. Anyone with the URL can reach the port until the URL expires or the server stops. Requests in progress

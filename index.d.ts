@@ -283,16 +283,16 @@ export interface Rollback {
 }
 
 /**
- * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
- * ('oom') or a kill.
+ * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), by a timeout, its memory limit ('oom') or a
+ * kill, or with the program that had its kept sandbox ('host-lost').
  */
-export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | 'host-lost'
 /** The end of a process. */
 export interface ProcessExit {
   /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null if the process was lost and its status is 'error'. */
+  /** null if the process was lost with its supervisor; its status is 'error' then. */
   reason: ExitReason | null
 }
 /** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
@@ -1010,7 +1010,7 @@ export interface ProcessInfo {
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its status is 'error'. */
+  /** null while the process runs, and if it was lost with its supervisor. */
   readonly reason: ExitReason | null
   /** What has killed it; null while it runs, and if nothing did. */
   readonly killedBy: KilledBy | null
@@ -1185,6 +1185,11 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   duration: number
   /** When it started. */
   timestamp: string
+  /**
+   * What the command has used. Absent if that is not known: in plain mode, for a command that never ran, or that has ended its
+   * shell otherwise than with `exit`.
+   */
+  usage?: Usage
   timedOut: boolean
   cancelled: boolean
   /** What has killed the command; null if nothing did. */
@@ -1228,6 +1233,18 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   withheld?: string[]
   /** The process that the command has become because of `detachAfter`. Absent otherwise. */
   process?: Process
+}
+/**
+ * What a command has used: its shell, and its programs that have ended and were waited for, as getrusage(2) has it. What goes on in
+ * the background counts for the command that waits for it.
+ */
+export interface Usage {
+  /** Processor time in ms, of all processors together. */
+  cpuMs: number
+  /** Bytes read from disks. What was in memory already is none. */
+  readBytes: number
+  /** Bytes written to files of disks, perhaps later. */
+  writtenBytes: number
 }
 /** An item of a session's state that was lost: a variable, a function, the directory, ... */
 export interface LostState {
@@ -2524,6 +2541,46 @@ export interface ArchiveOptions {
   onDifference?: 'reject' | 'report'
   /** Maximum bytes of the files in the archive, 0 to Number.MAX_SAFE_INTEGER. Default: 8589934592 (8 GiB). */
   maxBytes?: number
+}
+/** What {@link SandboxClient.suspend} has left on the server. */
+export interface SuspendedOnServer extends Suspended {
+  /** The id of the archive, for {@link Archives}. */
+  archive: string
+}
+/** What {@link SandboxClient.resume} has opened. */
+export interface ResumedOnServer {
+  /** As in {@link Resumed}. */
+  missing: string[]
+  /** As in {@link Resumed}. */
+  differences: string[]
+}
+/** An archive that a server keeps until somebody deletes it. */
+export interface ServerArchive {
+  id: string
+  bytes: number
+  createdAt: Date
+}
+/**
+ * The archives in the `stateDir` of a server. They outlive the server, and another one with this `stateDir` has them. Each call
+ * rejects with FILE_NOT_FOUND if there is no such archive.
+ */
+export interface Archives {
+  /** Lists them, the oldest first. */
+  list(): Promise<ServerArchive[]>
+  /** Reads one. With `resume` of the client, it goes on after a broken connection. */
+  readStream(id: string, options?: ArchiveReadOptions): ReadableStream<Uint8Array>
+  /** Deletes one. Do so when all of it has been written elsewhere. */
+  delete(id: string): Promise<void>
+}
+/** Options of {@link Archives.readStream}. */
+export interface ArchiveReadOptions {
+  /** Aborting ends the stream with an error. Default: none. */
+  signal?: AbortSignal
+}
+/** Options of {@link SandboxClient.resume}. */
+export interface UploadOptions extends ArchiveOptions {
+  /** Aborting ends the upload. The sandbox of the server is as before then, unless it has all of the archive. Default: none. */
+  signal?: AbortSignal
 }
 
 /** Options of a copy-on-write workspace. */

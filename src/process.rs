@@ -123,7 +123,7 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
     let exit = life.end.map(|(exit, _)| exit);
     let state = match exit.map(|exit| exit.reason) {
         None => "running",
-        Some(Reason::Lost) => "crashed",
+        Some(Reason::Lost | Reason::HostLost) => "crashed",
         Some(Reason::Killed) => "killed",
         Some(_) => "exited",
     };
@@ -162,6 +162,7 @@ pub fn reason(reason: Reason) -> Option<&'static str> {
         Reason::Timeout => Some("timeout"),
         Reason::OutOfMemory => Some("oom"),
         Reason::Killed => Some("killed"),
+        Reason::HostLost => Some("host-lost"),
         Reason::Lost => None,
     }
 }

@@ -175,6 +175,13 @@ impl NativeSandbox {
         })
     }
 
+    /// The directory for archives that a server writes and reads.
+    #[napi(catch_unwind)]
+    pub fn archives(&self, id: u32) -> Result<Pending<String>> {
+        let sandbox = self.sandbox.clone();
+        self.settle(id, blocking(move || Ok(sandbox.archives()?.to_string_lossy().into_owned())))
+    }
+
     /// Reads what an archive says about itself.
     #[napi(catch_unwind)]
     pub fn read_archive(&self, id: u32, path: String) -> Result<Pending<NativeArchive>> {

@@ -313,7 +313,14 @@ describe('the death of the host', () => {
         const [ended, web] = await sandbox.listProcesses()
         expect(ended).toMatchObject({ id: 'ended', status: 'failed', exitCode: 3, reason: 'exit' })
         expect(web).toMatchObject({
-          ...{ id: 'web', status: 'error', exitCode: null, signal: null, reason: null, sessionId: 'default' },
+          ...{
+            id: 'web',
+            status: 'error',
+            exitCode: null,
+            signal: null,
+            reason: 'host-lost',
+            sessionId: 'default',
+          },
           startTime: new Date(Number(/began (\d+)/.exec(host.output())?.[1])),
         })
         expect((await ended?.getLogs())?.stdout).toBe('done\n')

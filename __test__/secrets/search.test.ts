@@ -98,6 +98,17 @@ it('the value of a secret is nowhere during and after 1,000 requests, in forks, 
     expect([...search.found]).toEqual([])
     // Its shells, too.
     expect(search.programs.size).toBeGreaterThan(1)
+    // An archive has what another place keeps of it.
+    const [file, elsewhere] = ['archive', 'elsewhere'].map((name) => path.join(base, name))
+    mkdirSync(elsewhere as string)
+    const [fork] = await sandbox.fork(1)
+    await fork?.suspend(file as string)
+    const { isolation } = options
+    const there = { cwd: elsewhere, stateDir: path.join(base, 'there'), keep: 'moved', isolation }
+    const moved = await Sandbox.resume(file as string, { ...there, workspace: 'copy-on-write' })
+    await run(moved.sandbox, 'echo "$own"; cat kept')
+    await moved.sandbox.destroy()
+    search.files(base)
     // It would have been found.
     await run(sandbox, `own='${VALUE}'; printf %s "$own" | base64 -w0 > kept`)
     search.files(base)

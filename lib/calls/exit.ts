@@ -8,10 +8,10 @@ import { killReasonText } from '../schema/signals.js'
 export const signalName = word<SignalName>()
 
 /**
- * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
- * ('oom') or a kill.
+ * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), by a timeout, its memory limit ('oom') or a
+ * kill, or with the program that had its kept sandbox ('host-lost').
  */
-export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | 'host-lost'
 
 export const exitReason = word<ExitReason>()
 
@@ -20,7 +20,7 @@ export interface ProcessExit {
   /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null if the process was lost and its status is 'error'. */
+  /** null if the process was lost with its supervisor; its status is 'error' then. */
   reason: ExitReason | null
 }
 

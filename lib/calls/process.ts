@@ -259,7 +259,7 @@ export interface ProcessInfo {
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its status is 'error'. */
+  /** null while the process runs, and if it was lost with its supervisor. */
   readonly reason: ExitReason | null
   /** What has killed it; null while it runs, and if nothing did. */
   readonly killedBy: KilledBy | null

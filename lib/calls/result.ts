@@ -41,6 +41,11 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   duration: number
   /** When it started. */
   timestamp: string
+  /**
+   * What the command has used. Absent if that is not known: in plain mode, for a command that never ran, or that has ended its
+   * shell otherwise than with `exit`.
+   */
+  usage?: Usage
   timedOut: boolean
   cancelled: boolean
   /** What has killed the command; null if nothing did. */
@@ -80,6 +85,21 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   process?: Process
 }
 
+/**
+ * What a command has used: its shell, and its programs that have ended and were waited for, as getrusage(2) has it. What goes on in
+ * the background counts for the command that waits for it.
+ */
+export interface Usage {
+  /** Processor time in ms, of all processors together. */
+  cpuMs: number
+  /** Bytes read from disks. What was in memory already is none. */
+  readBytes: number
+  /** Bytes written to files of disks, perhaps later. */
+  writtenBytes: number
+}
+
+export const usage = reply<Usage>({ cpuMs: number, readBytes: number, writtenBytes: number }, 'Usage')
+
 const perStream = orNull(reply({ stdout: number, stderr: number }))
 
 /** Without `process`, which is sent beside it. */
@@ -93,6 +113,7 @@ export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
     cwd: text,
     duration: number,
     timestamp: text,
+    usage: { ...optional(usage), description: 'Absent if it is not known.' },
     timedOut: boolean,
     cancelled: boolean,
     killedBy: unlessNull(killedBy),

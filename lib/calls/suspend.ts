@@ -3,6 +3,7 @@
 import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
+import { date, list, number, reply, text } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 
 /** Options of {@link Sandbox.suspend}. */
@@ -51,3 +52,65 @@ export const archiveOptions = table<ArchiveOptions>()({
   onDifference: { ...oneOf(['reject', 'report']), default: 'reject' },
   maxBytes: { ...count(0, Number.MAX_SAFE_INTEGER), default: 8 * 1024 ** 3 },
 })
+
+/** What {@link SandboxClient.suspend} has left on the server. */
+export interface SuspendedOnServer extends Suspended {
+  /** The id of the archive, for {@link Archives}. */
+  archive: string
+}
+
+export const suspendedOnServer = reply<SuspendedOnServer>(
+  { archive: text, bytes: number, files: number, sessions: list(text), missing: list(text) },
+  'Suspended',
+)
+
+/** What {@link SandboxClient.resume} has opened. */
+export interface ResumedOnServer {
+  /** As in {@link Resumed}. */
+  missing: string[]
+  /** As in {@link Resumed}. */
+  differences: string[]
+}
+
+export const resumedOnServer = reply<ResumedOnServer>(
+  { missing: list(text), differences: list(text) },
+  'Resumed',
+)
+
+/** An archive that a server keeps until somebody deletes it. */
+export interface ServerArchive {
+  id: string
+  bytes: number
+  createdAt: Date
+}
+
+export const serverArchive = reply<ServerArchive>({ id: text, bytes: number, createdAt: date }, 'Archive')
+
+/**
+ * The archives in the `stateDir` of a server. They outlive the server, and another one with this `stateDir` has them. Each call
+ * rejects with FILE_NOT_FOUND if there is no such archive.
+ */
+export interface Archives {
+  /** Lists them, the oldest first. */
+  list(): Promise<ServerArchive[]>
+  /** Reads one. With `resume` of the client, it goes on after a broken connection. */
+  readStream(id: string, options?: ArchiveReadOptions): ReadableStream<Uint8Array>
+  /** Deletes one. Do so when all of it has been written elsewhere. */
+  delete(id: string): Promise<void>
+}
+
+/** Options of {@link Archives.readStream}. */
+export interface ArchiveReadOptions {
+  /** Aborting ends the stream with an error. Default: none. */
+  signal?: AbortSignal
+}
+
+export const archiveReadOptions = table<ArchiveReadOptions>()({ signal: abortSignal })
+
+/** Options of {@link SandboxClient.resume}. */
+export interface UploadOptions extends ArchiveOptions {
+  /** Aborting ends the upload. The sandbox of the server is as before then, unless it has all of the archive. Default: none. */
+  signal?: AbortSignal
+}
+
+export const uploadOptions = table<UploadOptions>()({ ...archiveOptions, signal: abortSignal })

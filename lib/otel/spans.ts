@@ -22,6 +22,8 @@ export interface SpanEnd {
   exitCode?: number | undefined
   /** The error type of a failure; few different values. */
   errorType?: string | undefined
+  /** Processor time of a command. */
+  cpuMs?: number | undefined
 }
 
 /** The program, which is the name of the span. */
@@ -48,7 +50,8 @@ export function firstAttributes(call: TraceContext, commandArgs: boolean): Attri
 
 /** The outcome of a call: a command's exit, or that a job was started. */
 export function endOfCall({ error, result }: TraceContext): SpanEnd {
-  if (error === undefined) return isExit(result) ? endOfProcess(result) : {}
+  if (error === undefined)
+    return isExit(result) ? { ...endOfProcess(result), cpuMs: result.usage?.cpuMs } : {}
   const { code, name = 'Error', result: soFar } = error as { code?: unknown; name?: string; result?: unknown }
   const errorType = typeof code === 'string' ? code : name
   const { exitCode } = isExit(soFar) ? endOfProcess(soFar) : {}
@@ -69,7 +72,8 @@ function errorTypeOf(exitCode: number | null): string | undefined {
 }
 
 /** Ends a span. Error messages are left out: they contain the command and the end of its stderr. */
-export function finish(span: Span, { exitCode, errorType }: SpanEnd): void {
+export function finish(span: Span, { exitCode, errorType, cpuMs }: SpanEnd): void {
+  if (cpuMs !== undefined) span.setAttribute('nacre.command.cpu_ms', cpuMs)
   if (exitCode !== undefined) span.setAttribute('process.exit.code', exitCode)
   if (errorType !== undefined) {
     span.setAttribute('error.type', errorType)
@@ -78,7 +82,7 @@ export function finish(span: Span, { exitCode, errorType }: SpanEnd): void {
   span.end()
 }
 
-function isExit(value: unknown): value is Pick<ExecResult, 'exitCode' | 'signal'> {
+function isExit(value: unknown): value is Pick<ExecResult, 'exitCode' | 'signal' | 'usage'> {
   if (typeof value !== 'object' || value === null || !('exitCode' in value) || !('signal' in value))
     return false
   // Otherwise the command goes on as a process.

@@ -12,6 +12,7 @@ import { processInfo } from '../calls/process.js'
 import { execResult } from '../calls/result.js'
 import { serviceHealth } from '../calls/service.js'
 import { sessionById } from '../calls/session.js'
+import { resumedOnServer } from '../calls/suspend.js'
 import { waitEnd } from '../calls/waits.js'
 import {
   type Body,
@@ -138,6 +139,8 @@ export const cancelUpload = endpoint('DELETE', '/v1/uploads/{uploadId}', empty)
 const checkpoint = '/v1/checkpoints/{checkpointId}'
 export const rollBack = endpoint('POST', `${checkpoint}/rollback`, checkpoints.rollback, 'waits')
 export const undo = endpoint('POST', '/v1/undo', checkpoints.undo, 'waits')
+
+export const resume = endpoint('PUT', '/v1/archive', resumedOnServer, 'waits')
 
 export const startJob = endpoint('POST', '/v1/jobs', jobs.jobHandle)
 export const getJob = endpoint('GET', '/v1/jobs/{jobId}', jobs.jobHandle)

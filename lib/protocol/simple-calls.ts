@@ -14,6 +14,7 @@ import { answer, question } from '../calls/questions.js'
 import { capabilities } from '../calls/sandbox.js'
 import { historyEntry, historyOptions, runningCommand, sessionById } from '../calls/session.js'
 import { processStats, sandboxStats, sessionStats } from '../calls/stats.js'
+import { serverArchive, suspendedOnServer, suspendOptions } from '../calls/suspend.js'
 import { waitEnd, waitForOptions, waitOptions } from '../calls/waits.js'
 import {
   change,
@@ -193,6 +194,25 @@ export const checkpointCalls = {
     summary: 'Deletes a checkpoint.',
     errors: ['WORKSPACE_NOT_ENABLED', 'CHECKPOINT_NOT_FOUND'],
     waits: true,
+  }),
+}
+
+/** A sandbox as a file of its server. */
+export const archiveCalls = {
+  suspend: simple('POST', '/v1/suspend', suspendedOnServer, {
+    summary:
+      'Writes the sandbox to an archive on the server, and ends it. Ends early only while it waits for running commands.',
+    ...{ name: 'suspend', options: suspendOptions },
+    errors: ['WORKSPACE_BUSY', 'ISOLATION_UNSUPPORTED', 'STATE_DIR_UNAVAILABLE', 'NO_SPACE', 'NOT_FOUND'],
+    ...cancelled('the suspension'),
+  }),
+  list: simple('GET', '/v1/archives', only('archives', list(serverArchive)), {
+    summary: 'Lists the archives, the oldest first.',
+    errors: ['STATE_DIR_UNAVAILABLE'],
+  }),
+  delete: simple('DELETE', '/v1/archives/{archiveId}', empty, {
+    summary: 'Deletes an archive. Do so when all of it has been written elsewhere.',
+    errors: ['FILE_NOT_FOUND', 'INVALID_ID'],
   }),
 }
 

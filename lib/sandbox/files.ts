@@ -134,7 +134,10 @@ function hostCopy() {
 }
 
 /** A source as a stream, which opens the source at its first read. */
-function byteStream(open: () => FileSource, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+export function byteStream(
+  open: () => FileSource,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
   let source: FileSource | undefined
   /** Set by the first read: a stream that is never read must leave no listener. */
   let ignore: (() => void) | undefined

@@ -107,6 +107,12 @@ pub struct NativeResult {
     pub duration: f64,
     /// Milliseconds since the epoch.
     pub started_at: f64,
+    /// Processor time in milliseconds; absent if it is unknown, like the next two.
+    pub cpu: Option<f64>,
+    /// Bytes read from disks; absent if there are none.
+    pub disk_read: Option<f64>,
+    /// Bytes written to disks.
+    pub disk_written: Option<f64>,
     /// Whether the timeout killed it.
     pub timed_out: Option<bool>,
     /// Whether the caller cancelled it.

@@ -54,7 +54,7 @@ pub struct NativeFeedEvent {
     /// Signal, if a signal ended it.
     pub signal: Option<i32>,
     /// Why a process ended.
-    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed'")]
+    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | 'host-lost'")]
     pub reason: Option<String>,
     /// What has killed it.
     pub killed_by: Option<NativeKilledBy>,

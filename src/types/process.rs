@@ -160,7 +160,7 @@ pub struct NativeProcess {
     /// Signal, if a signal ended it.
     pub signal: Option<i32>,
     /// What ended it.
-    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed'")]
+    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | 'host-lost'")]
     pub reason: Option<String>,
     /// What has killed it.
     pub killed_by: Option<NativeKilledBy>,

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { REFUSED_STATUS = 126 };
@@ -57,6 +58,29 @@ static void refuse(uint64_t id, const struct refusal_report *refused) {
   if (is_background) _exit(REFUSED_STATUS);
 }
 
+/* What the shell and the programs that it had waited for had used when the command began. */
+static struct rusage used[2];
+
+static void begin_usage(void) {
+  getrusage(RUSAGE_SELF, &used[0]);
+  getrusage(RUSAGE_CHILDREN, &used[1]);
+}
+
+static uint64_t microseconds(const struct rusage *usage) {
+  return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000 + usage->ru_utime.tv_usec +
+         usage->ru_stime.tv_usec;
+}
+
+static void put_usage(struct reply *reply) {
+  const struct rusage before[2] = {used[0], used[1]};
+  begin_usage();
+  for (int i = 0; i < 2; i++) {
+    reply->cpu += microseconds(&used[i]) - microseconds(&before[i]);
+    reply->read_blocks += used[i].ru_inblock - before[i].ru_inblock;
+    reply->written_blocks += used[i].ru_oublock - before[i].ru_oublock;
+  }
+}
+
 /* Sends a result. The directory that the host shows is the logical name, if it is valid. */
 static void report(uint64_t id, const struct outcome *outcome) {
   struct reply reply = {.kind = DONE,
@@ -66,6 +90,7 @@ static void report(uint64_t id, const struct outcome *outcome) {
                         .status = last_command_exit_value,
                         .signal = outcome->signal,
                         .forks = fork_count};
+  put_usage(&reply);
   const char *directory = the_current_working_directory;
   char *physical = NULL;
   if (!directory || *directory != '/' || strlen(directory) > LONGEST_REPLY) {
@@ -89,6 +114,7 @@ static void run(struct message *message) {
   const struct request request = *message->request;
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
   give_up_standby_name();
+  begin_usage();
   place_streams(message);
   command_id = request.id;
   if (message->is_cut) {

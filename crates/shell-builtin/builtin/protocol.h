@@ -67,12 +67,13 @@ struct reply {
   uint32_t pid;
   uint32_t reason;
   uint32_t text_length;
-  uint64_t reserved;
+  uint64_t cpu;                  /* DONE: processor time of the command, in microseconds */
+  uint32_t read_blocks, written_blocks; /* DONE: of disks, 512 bytes each */
   char text[];
 };
 
 _Static_assert(sizeof(struct request) == 64, "the header of a request");
-_Static_assert(sizeof(struct reply) == 48, "the header of a reply");
+_Static_assert(sizeof(struct reply) == 56, "the header of a reply");
 
 enum {
   LONGEST_PAYLOAD = 64 * 1024, /* in a message; a longer one is in a file */

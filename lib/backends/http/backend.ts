@@ -19,6 +19,7 @@ import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import { functionsOf } from '../../schema/isolation-rules.js'
 import type { OptionValues } from '../../schema/kind.js'
+import { HttpArchives } from './archives.js'
 import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpEvents } from './events.js'
@@ -51,6 +52,7 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
   readonly jobs: HttpJobs
   readonly workspace: HttpWorkspace
   readonly checkpoints: HttpCheckpoints
+  readonly archives: HttpArchives
   readonly #name: string
   /** What this client has started there. */
   readonly #owned: Owned
@@ -66,6 +68,7 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
     this.jobs = new HttpJobs(this.connection)
     this.workspace = new HttpWorkspace(this.connection)
     this.checkpoints = new HttpCheckpoints(this.connection, this.#queues)
+    this.archives = new HttpArchives(this.connection)
   }
 
   /** Sends one request, unless a callback, a signal or input needs the live run. */

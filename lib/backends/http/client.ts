@@ -2,6 +2,8 @@
 import type { ClientOptions, SandboxClient as PublicSandboxClient } from '../../calls/client.js'
 import type * as api from '../../calls/index.js'
 import { portUrlOptions } from '../../calls/ports.js'
+import { planOf } from '../../protocol/endpoint.js'
+import { archiveCalls } from '../../protocol/simple-calls.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { Jobs } from '../../sandbox/jobs.js'
 import { Session } from '../../sandbox/session.js'
@@ -13,17 +15,30 @@ import { planClient } from './options.js'
 /** A client on an existing backend. */
 class BackendClient extends SandboxFacade implements PublicSandboxClient {
   readonly jobs: api.RemoteJobs
+  readonly archives: api.Archives
   readonly #backend: HttpBackend
 
   constructor(backend: HttpBackend) {
     super(backend, (id) => new Session(backend, id))
     this.#backend = backend
     this.jobs = new Jobs(backend.jobs)
+    this.archives = backend.archives
   }
 
   async portUrl(port: number, options?: api.PortUrlOptions): Promise<string> {
     const number = readArgument(portNumber.read, port, 'port')
     return this.#backend.portUrl(number, readOptions(portUrlOptions, options, 'portUrl'))
+  }
+
+  async suspend(options?: api.SuspendOptions): Promise<api.SuspendedOnServer> {
+    return this.#backend.archives.calls.suspend(planOf(archiveCalls.suspend, options))
+  }
+
+  async resume(
+    archive: Uint8Array | AsyncIterable<Uint8Array> | ReadableStream<Uint8Array>,
+    options?: api.UploadOptions,
+  ): Promise<api.ResumedOnServer> {
+    return this.#backend.archives.resume(archive, options)
   }
 
   async close(): Promise<void> {

@@ -107,7 +107,8 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
   }
 }
 
-class Source implements FileSource {
+/** What a server sends, from the first read on. */
+export class Source implements FileSource {
   readonly size = undefined
   readonly version = undefined
   readonly isOver = undefined

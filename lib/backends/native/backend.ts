@@ -400,6 +400,11 @@ export class NativeBackend implements Backend {
     return suspended
   }
 
+  /** The directory for archives that a server writes and reads. */
+  archives(): Promise<string> {
+    return this.#engine.call((native, id) => native.archives(id))
+  }
+
   /** Goes on with an archive, before anything else is called. */
   async resume(
     place: string,

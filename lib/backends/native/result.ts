@@ -9,7 +9,7 @@ import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
 import type { NativeBlocker, NativeResult } from '../../boundary/index.js'
-import type { Encoding, ExecResult, Output } from '../../calls/index.js'
+import type { Encoding, ExecResult, Output, Usage } from '../../calls/index.js'
 import { configDenial, fileDenial, networkDenial } from './denials.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
@@ -133,6 +133,7 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     cwd: native.cwd,
     duration: native.duration,
     timestamp: new Date(native.startedAt || Date.now()).toISOString(),
+    ...(native.cpu !== undefined && { usage: usageOf(native.cpu, native) }),
     timedOut,
     cancelled,
     killedBy: killedByOf(native.killedBy),
@@ -149,6 +150,10 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
   }
   if (native.order !== undefined) defineLazily(result, 'all', interleaving([out, err], native.order, strip))
   return result
+}
+
+function usageOf(cpuMs: number, { diskRead = 0, diskWritten = 0 }: NativeResult): Usage {
+  return { cpuMs, readBytes: diskRead, writtenBytes: diskWritten }
 }
 
 /** How many bytes of a stream are missing, at which offset, and how its text marks the gap. */

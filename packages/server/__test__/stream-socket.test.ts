@@ -10,13 +10,14 @@ import { server, withTag } from '../../../__test__/helpers/program.js'
 import { frame } from '../../../__test__/helpers/terminal.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
 
-/** The messages in frames of a server, which have no mask: their opcodes and contents. */
+/** The messages in whole frames of a server, which have no mask: their opcodes and contents. */
 function messagesOf(bytes: Buffer): Array<[number, Buffer]> {
   const messages: Array<[number, Buffer]> = []
-  for (let at = 0; at + 2 <= bytes.length; ) {
+  for (let at = 0; at + 4 <= bytes.length; ) {
     const short = bytes.readUInt8(at + 1)
     const start = short === 126 ? at + 4 : at + 2
     const end = start + (short === 126 ? bytes.readUInt16BE(at + 2) : short)
+    if (end > bytes.length) break
     messages.push([bytes.readUInt8(at) & 15, bytes.subarray(start, end)])
     at = end
   }

@@ -51,6 +51,7 @@ const inPaths = {
   questionId: kinds.identifier,
   processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
   runId: anyText,
+  archiveId: kinds.identifier,
   uploadId: anyText,
   recording: anyText,
   callerId: anyText,

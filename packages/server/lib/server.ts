@@ -8,7 +8,7 @@ import { cors } from 'hono/cors'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { crypto, signalNumber } from 'nacre/internal'
-import { backendOf, type backends, type NativeBackend, protocol } from 'nacre/internal/server'
+import { backendOf, type backends, NativeBackend, protocol } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -34,6 +34,7 @@ import { Runs } from './runs.js'
 import { trackSending, whenSent } from './sent.js'
 import { addSystem } from './system.js'
 import { Uploads } from './uploads.js'
+import { addArchives } from './v1/archives.js'
 import { addCallers } from './v1/callers.js'
 import { addCheckpoints } from './v1/checkpoints.js'
 import { addEvents } from './v1/events.js'
@@ -100,6 +101,8 @@ export function buildServer(
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)
+  const local = backend instanceof NativeBackend ? backend : undefined
+  add('archives', (define) => addArchives(define, local))
   add('jobs', addJobs)
   add('server', addSystem, addCallers, addEvents)
   add('files', addUploads)

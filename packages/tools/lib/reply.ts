@@ -128,8 +128,13 @@ function nextSteps({ id, hasInput, waiting }: Run): string[] {
 }
 
 function endFields(run: Run, end: RunEnd): string[] {
-  return [endOf(end), formatTime(run.age), ...(end.cwd === undefined ? [] : [`cwd ${end.cwd}`])]
+  const { cpuMs = 0, cwd } = end
+  const cost = cpuMs < NOTABLE_CPU_MS ? [] : [`processor time ${formatTime(cpuMs)}`]
+  return [endOf(end), formatTime(run.age), ...cost, ...(cwd === undefined ? [] : [`cwd ${cwd}`])]
 }
+
+/** Processor time from which on a reply names it. */
+const NOTABLE_CPU_MS = 10_000
 
 /** How it ended, like `exit 0`. */
 export function endOf(end: Pick<RunEnd, 'exitCode' | 'signal' | 'reason' | 'killedBy'>): string {
@@ -138,6 +143,7 @@ export function endOf(end: Pick<RunEnd, 'exitCode' | 'signal' | 'reason' | 'kill
   if (reason === 'timeout') return `timed out, killed${by}`
   if (reason === 'killed') return `killed${by}${killerOf(killedBy)}`
   if (reason === 'oom') return 'killed, because it reached its memory limit'
+  if (reason === 'host-lost') return 'ended with the program that had the sandbox'
   if (reason === null) return 'ended, lost by nacre'
   return signal === null ? `exit ${exitCode}` : `ended by ${signal}`
 }

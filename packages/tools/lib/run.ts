@@ -64,13 +64,15 @@ export interface RunEnd {
   exitCode: number | null
   signal: string | null
   /** null if the process was lost. */
-  reason: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | null
+  reason: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | 'host-lost' | null
   killedBy: KilledBy | null
   /** Milliseconds. */
   duration: number
   /** The directory of the session, unless the command became a process. */
   cwd?: string
   wasRestarted: boolean
+  /** Processor time in ms, if it is known. */
+  cpuMs?: number | undefined
   /** What a reply names. */
   refused: Denial[]
 }
@@ -353,7 +355,8 @@ export class Run {
     const reason = timedOut ? 'timeout' : cancelled ? 'killed' : signal === null ? 'exit' : 'signal'
     const refused = denials.filter(({ kind }) => kind !== 'config')
     const wasRestarted = end.sessionRestarted
-    return this.#finish({ exitCode, signal, reason, killedBy, duration, cwd, wasRestarted, refused })
+    const cpuMs = end.usage?.cpuMs
+    return this.#finish({ exitCode, signal, reason, killedBy, duration, cwd, wasRestarted, cpuMs, refused })
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {

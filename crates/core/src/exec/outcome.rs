@@ -3,7 +3,7 @@
 use super::KilledBy;
 use crate::wanted::Denial;
 use nacre_isolation::explain::Refusal;
-use nacre_protocol::shell::Lost;
+use nacre_protocol::shell::{Lost, Usage};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -39,6 +39,8 @@ pub struct Outcome {
     pub duration: Duration,
     /// Wall clock.
     pub started_at: Option<SystemTime>,
+    /// What it has used, if its shell has said so.
+    pub usage: Option<Usage>,
     /// The timeout killed it.
     pub timed_out: bool,
     /// The caller cancelled it, before or while it ran.

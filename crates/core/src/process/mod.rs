@@ -55,8 +55,10 @@ pub enum Reason {
     OutOfMemory,
     /// The caller killed it, or its session ended.
     Killed,
-    /// Its supervisor was killed, or the program that started it, and the process with it.
+    /// Its supervisor was killed, and the process with it.
     Lost,
+    /// The program that had its kept sandbox was killed, and the process with it.
+    HostLost,
 }
 
 impl From<By> for Reason {

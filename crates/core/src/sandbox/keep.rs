@@ -420,9 +420,9 @@ async fn keep(sandbox: WeakSandbox, mut woken: mpsc::Receiver<()>) {
     }
 }
 
-fn unavailable(directory: &Path, refused: &dyn std::fmt::Display) -> Error {
+pub(super) fn unavailable(directory: &Path, refused: &dyn std::fmt::Display) -> Error {
     let directory = directory.display();
-    let message = format!("keep needs the directory {directory}: {refused}. Set stateDir to a directory of your own");
+    let message = format!("the directory {directory} is needed: {refused}. Set stateDir to a directory of your own");
     Error::new(Code::StateDirUnavailable, message)
 }
 

@@ -85,7 +85,7 @@ impl ProcessEntry {
         // No process has begun at this time, so nothing belongs to the tree.
         let root = Identity { pid, start_ticks: 0 };
         let tree = Tree { root, group: None, mark: String::new(), guardian: pid, spare: Vec::new() };
-        let lost = || (Exit { code: None, signal: None, reason: Reason::Lost }, SystemTime::now());
+        let lost = || (Exit { code: None, signal: None, reason: Reason::HostLost }, SystemTime::now());
         let end = end.map_or_else(lost, |(exit, at)| (exit, time(at)));
         let life = ProcessLife { birth: Some(Birth { pid, at: time(began), tree }), end: Some(end), killed_by };
         let session = Box::new(EndedSession(session));

@@ -7,9 +7,11 @@
 //! program that had the sandbox. Sessions begin with the rules of the new sandbox, whatever the archive says.
 
 use super::checkpoint::KeptSession;
+use super::keep::unavailable;
 use super::{DEFAULT_SESSION, NewSession, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
+use crate::private_directory;
 use crate::session::Saved;
 use crate::variables::EnvChange;
 use crate::workspace::{self, ArchiveOnDisk, Suspension};
@@ -17,13 +19,15 @@ use nacre_archive::About;
 use nacre_protocol::message;
 use nacre_protocol::shell::portable::{Move, moved_path};
 use nacre_protocol::workspace::Unpacking;
+use rustix::fs::AtFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -115,15 +119,9 @@ impl Sandbox {
                 pause = pausing => pause?,
             };
             pause.check(when_busy, "use busy: 'end'")?;
+            sandbox.refuse_own_rules()?;
             let processes = sandbox.inner.processes.living();
             let sessions = sandbox.save(&pause).await?;
-            if let Some(KeptSession { new, .. }) = sessions.iter().find(|session| session.new.isolation.is_some()) {
-                let message = format!(
-                    "session '{}' has rules of its own, which no archive has: delete it, or give them to the sandbox",
-                    new.id
-                );
-                return Err(Error::new(Code::IsolationUnsupported, message));
-            }
             sandbox.deleted_sessions_end().await;
             sandbox.keep_all(&sessions).await;
             let mut missing: Vec<String> = processes.iter().map(|id| format!("process {id}")).collect();
@@ -136,6 +134,31 @@ impl Sandbox {
             *sandbox.inner.suspended.lock() = Some(pause);
             Ok(Some(suspended))
         }
+    }
+
+    /// Fails if a session has rules that the sandbox does not have.
+    fn refuse_own_rules(&self) -> Result<(), Error> {
+        let sessions = self.lock();
+        let Some(id) = sessions.open.iter().find_map(|(id, session)| session.new.isolation.as_ref().map(|_| id)) else {
+            return Ok(());
+        };
+        let message = format!(
+            "session '{id}' has rules of its own, which no archive has: delete it, or give them to the sandbox"
+        );
+        Err(Error::new(Code::IsolationUnsupported, message))
+    }
+
+    /// The directory in `stateDir` for archives that a server writes and reads, which nobody else can write to.
+    ///
+    /// # Errors
+    /// `STATE_DIR_UNAVAILABLE`.
+    pub fn archives(&self) -> Result<PathBuf, Error> {
+        let state_dir = &self.inner.config.state_dir;
+        let archives = state_dir.join("archives");
+        for directory in [state_dir, &archives] {
+            private_directory::create(directory).map_err(|refused| unavailable(directory, &refused))?;
+        }
+        Ok(archives)
     }
 
     fn write_archive(&self, path: &Path, sessions: Vec<KeptSession>, missing: Vec<String>) -> Result<Suspended, Error> {
@@ -355,9 +378,11 @@ fn file_error(doing: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(code, format!("cannot {doing} {}: {error}; name a file in a directory of yours", path.display()))
 }
 
-/// A file that is being written beside its place.
+/// A file that is being written, and takes its place when it is whole. It has no name before, where the file system allows that:
+/// nothing is left of it then if this program is killed.
 struct NewFile {
     file: File,
+    /// Its name beside its place, for a moment or until it is whole.
     path: PathBuf,
 }
 
@@ -373,15 +398,31 @@ impl NewFile {
         let path = place.with_file_name(new);
         // What a program of this pid has left behind, which has ended.
         let _ = fs::remove_file(&path);
-        let file = OpenOptions::new().write(true).read(true).create_new(true).mode(0o600).open(&path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).read(true).mode(0o600);
+        let file = match options.clone().custom_flags(libc::O_TMPFILE).open(directory_of(place)) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+                options.create_new(true).open(&path)?
+            }
+            unnamed => unnamed?,
+        };
         Ok(Self { file, path })
     }
 
     /// Gives it its name, on the disk.
     fn replace(self, place: &Path) -> io::Result<()> {
-        fs::rename(&self.path, place)?;
-        let directory = place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(directory)?.sync_all()
+        let has_name = self.file.metadata()?.nlink() > 0;
+        let link = |to: &Path| {
+            let file = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            rustix::fs::linkat(rustix::fs::CWD, file, rustix::fs::CWD, to, AtFlags::SYMLINK_FOLLOW)
+        };
+        if has_name || link(place).is_err() {
+            if !has_name {
+                link(&self.path)?;
+            }
+            fs::rename(&self.path, place)?;
+        }
+        File::open(directory_of(place))?.sync_all()
     }
 }
 
@@ -390,6 +431,10 @@ impl Drop for NewFile {
         // It has another name if it is whole.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+fn directory_of(place: &Path) -> &Path {
+    place.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -448,6 +493,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("archive");
         let names = || fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        let first = NewFile::create(&path).unwrap();
+        assert!(names().is_empty());
+        first.replace(&path).unwrap();
+        assert_eq!(names(), ["archive"]);
         fs::write(&path, "old").unwrap();
         drop(NewFile::create(&path).unwrap());
         assert_eq!((names(), fs::read_to_string(&path).unwrap()), (vec!["archive".into()], "old".to_string()));

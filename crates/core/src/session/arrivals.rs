@@ -133,7 +133,7 @@ impl Session {
         }
         let Some(ticket) = self.take_owed() else { return };
         if let Some(command) = self.foreground.command() {
-            command.done(done.forks > 0, done.flags.contains(DoneFlags::STATE_KEPT));
+            command.done(&done);
         }
         let event = Event::Done {
             ticket,
@@ -305,7 +305,7 @@ mod tests {
     use crate::session::end_reason::EndReason;
     use crate::shell::channel::Channel;
     use crate::supervisor::{Launch, Supervisor};
-    use nacre_protocol::shell::{Request, RequestKind};
+    use nacre_protocol::shell::{Request, RequestKind, Usage};
     use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
     use std::fs::File;
     use std::os::fd::AsFd;
@@ -395,6 +395,7 @@ mod tests {
             signal: 0,
             flags: DoneFlags::default(),
             forks: 0,
+            usage: Usage::default(),
             cwd: Vec::new(),
         });
     }

@@ -165,6 +165,7 @@ impl Sent {
             exit_code: Some(done.status),
             cwd: OsString::from_vec(done.cwd.clone()).into(),
             started_at: Some(self.started_at),
+            usage: Some(done.usage),
             ..Outcome::default()
         };
         request.sink.release();

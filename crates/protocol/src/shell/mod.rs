@@ -203,7 +203,18 @@ mod tests {
     fn decodes_every_kind_of_reply() {
         let done = Reply::decode(&reply(2, b"/tmp")).unwrap();
         let flags = DoneFlags::EXITED | DoneFlags::STATE_KEPT;
-        assert_eq!(done, Reply::Done(Done { id: 7, status: 143, signal: 15, flags, forks: 2, cwd: b"/tmp".to_vec() }));
+        assert_eq!(
+            done,
+            Reply::Done(Done {
+                id: 7,
+                status: 143,
+                signal: 15,
+                flags,
+                forks: 2,
+                usage: Usage::default(),
+                cwd: b"/tmp".to_vec()
+            })
+        );
         assert_eq!(Reply::decode(&reply(1, b"5.2")), Some(Reply::Hello { pid: 99, version: "5.2".into() }));
         assert_eq!(
             Reply::decode(&reply(3, b"UID")),
@@ -222,6 +233,6 @@ mod tests {
         }
         assert_eq!(Reply::decode(&reply(0, b"")), None);
         assert_eq!(Reply::decode(&reply(77, b"")), None);
-        assert_eq!(Reply::decode(&[255; 48]), None);
+        assert_eq!(Reply::decode(&[255; 56]), None);
     }
 }

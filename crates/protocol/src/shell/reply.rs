@@ -1,6 +1,7 @@
 //! Replies of a bash process.
 
 use bitflags::bitflags;
+use std::time::Duration;
 
 /// Maximum bytes of a reply's text.
 pub const LONGEST_REPLY_TEXT: usize = 16 * 1024;
@@ -30,8 +31,26 @@ pub struct ReplyHeader {
     pub reason: u32,
     /// Bytes of the text after the header.
     pub text_length: u32,
-    /// Zero.
-    pub reserved: u64,
+    /// Processor time of the command in microseconds, for DONE.
+    pub cpu: u64,
+    /// Blocks of [`BLOCK`] bytes that it has read from disks, for DONE.
+    pub read_blocks: u32,
+    /// And written.
+    pub written_blocks: u32,
+}
+
+/// Bytes of a block in a reply.
+const BLOCK: u64 = 512;
+
+/// What a command has used: the shell and its descendants that it, or one of them, has waited for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time.
+    pub cpu: Duration,
+    /// Bytes read from disks.
+    pub read: u64,
+    /// Bytes written to disks, now or later.
+    pub written: u64,
 }
 
 bitflags! {
@@ -172,6 +191,8 @@ pub struct Done {
     pub flags: DoneFlags,
     /// Forks that the shell itself made.
     pub forks: u32,
+    /// What it has used.
+    pub usage: Usage,
     /// The shell's directory afterwards, which need not be UTF-8. Empty if it has no name.
     pub cwd: Vec<u8>,
 }
@@ -191,6 +212,11 @@ impl Reply {
                 signal: header.signal,
                 flags: DoneFlags::from_bits_retain(header.flags),
                 forks: header.forks,
+                usage: Usage {
+                    cpu: Duration::from_micros(header.cpu),
+                    read: u64::from(header.read_blocks) * BLOCK,
+                    written: u64::from(header.written_blocks) * BLOCK,
+                },
                 cwd: text.to_vec(),
             }),
             3 => Self::Refused { id, reason: header.reason.into(), errno: status, about: string() },
@@ -237,10 +263,12 @@ impl ReplyHeader {
             pid: four(28)?,
             reason: four(32)?,
             text_length: four(36)?,
-            reserved: eight(40)?,
+            cpu: eight(40)?,
+            read_blocks: four(48)?,
+            written_blocks: four(52)?,
         };
         Some((header, rest))
     }
 }
 
-const _: () = assert!(size_of::<ReplyHeader>() == 48);
+const _: () = assert!(size_of::<ReplyHeader>() == 56);

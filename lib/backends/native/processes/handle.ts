@@ -185,6 +185,7 @@ export function describeEnd(state: NativeProcess): string {
   if (reason === 'timeout') return 'was killed by its timeout'
   if (reason === 'oom') return 'was killed for lack of memory'
   if (reason === 'killed') return 'was killed'
+  if (reason === 'host-lost') return 'ended with the program that had the sandbox'
   if (signal !== null) return `was ended by ${signal}`
   return exitCode === null ? 'was lost' : `ended with exit code ${exitCode}`
 }

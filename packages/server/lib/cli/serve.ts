@@ -28,6 +28,7 @@ interface Options extends RecordingFlags, network.IsolationFlags {
   stateDir?: string
   copyOnWrite?: true | string
   undoSteps?: number
+  awaitArchive?: true
   console?: true
   forwardPorts?: true
   sandboxd?: boolean
@@ -95,6 +96,10 @@ export function addServe(program: Command): void {
       flags.wholeNumber,
     )
     .option(
+      '--await-archive',
+      'start no shell before the first call, which can be a client that sends the archive of a suspended sandbox',
+    )
+    .option(
       '--forward-ports',
       'also forward /v1/ports/<port>/ to programs of the sandbox that listen on a port, with the token or a link that expires',
     )
@@ -150,6 +155,7 @@ export function addServe(program: Command): void {
     ],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --keep agent-7', 'goes on with the sessions that the last server of this name had'],
+    ['nacre serve --await-archive --copy-on-write', 'goes on with the archive that a client sends'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     [
       'nacre serve --e2b',
@@ -170,7 +176,7 @@ async function run({
   allowOrigin,
   ...options
 }: Options): Promise<void> {
-  const { stdio, host, port, tokenFile, tokenEnv, console: hasConsole } = options
+  const { stdio, host, port, tokenFile, tokenEnv, awaitArchive, console: hasConsole } = options
   if (stdio) refuseAddress({ allowOrigin, ...options })
   if (stdio && options.record !== undefined)
     throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
@@ -214,7 +220,7 @@ async function run({
     logger: printing.stderrLogger,
   })
   try {
-    await checkSandbox(sandbox)
+    if (!awaitArchive) await checkSandbox(sandbox)
     const recording = await recordings.openRecording(sandbox, options, redact)
     // Its requests are not logged: the client shows what is printed there.
     if (stdio) process.exit((await serveStdio(sandbox, { ...printing.stderrLogger, info() {} })) ? 0 : 1)

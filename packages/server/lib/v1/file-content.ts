@@ -58,12 +58,18 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
   })
 }
 
+/** Where files are read. */
+interface Openable {
+  open: backends.FilesBackend['open']
+  stat(path: kinds.CheckedPath): Promise<{ size: number } | null>
+}
+
 /**
  * The content of a file, or the range of it that the header `Range` names. With `If-Range`, it is the whole content
  * when the file has changed.
  */
 export async function fileReply(
-  files: backends.FilesBackend,
+  files: Openable,
   path: kinds.CheckedPath,
   { header, ifRange }: { header: string | undefined; ifRange?: string | undefined },
   signal: AbortSignal,
@@ -78,7 +84,7 @@ export async function fileReply(
 
 /** A range of bytes at the end needs the length of the file first. */
 async function absolute(
-  files: backends.FilesBackend,
+  files: Openable,
   path: kinds.CheckedPath,
   range: ByteRange | undefined,
 ): Promise<{ start: number; end: number | undefined } | undefined> {
@@ -88,7 +94,7 @@ async function absolute(
 }
 
 async function content(
-  files: backends.FilesBackend,
+  files: Openable,
   path: kinds.CheckedPath,
   range: { start: number; end: number | undefined } | undefined,
   maxBytes: number | undefined,

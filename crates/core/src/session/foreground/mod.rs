@@ -31,7 +31,7 @@ use crate::supervisor::PidHold;
 use idle_pipes::IdlePipes;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::tree::Tree;
-use nacre_protocol::shell::Refusal;
+use nacre_protocol::shell::{Done, DoneFlags, Refusal, Usage};
 use older::OlderProcesses;
 use rest::HeldEnd;
 use std::os::fd::OwnedFd;
@@ -276,6 +276,7 @@ pub(in crate::session) struct ForegroundCommand {
     died: Option<(Option<i32>, Option<i32>)>,
     /// It has changed nothing in the shell but `$?`.
     keeps_state: bool,
+    usage: Option<Usage>,
     feeder: Option<JoinHandle<()>>,
     /// The inode of the pipe that is its standard input.
     input: Option<u64>,
@@ -336,6 +337,7 @@ impl ForegroundCommand {
             started_at,
             died: None,
             keeps_state: false,
+            usage: None,
             feeder,
             input: pipe,
             seen: [0; 2],
@@ -390,9 +392,11 @@ impl ForegroundCommand {
         (sink, outcome)
     }
 
-    /// Records its end. `forked`: its processes may hold the pipes. `keeps_state`: it has changed nothing in the shell but `$?`.
-    pub fn done(&mut self, forked: bool, keeps_state: bool) {
-        (self.forked, self.keeps_state) = (forked, keeps_state);
+    /// Records its end.
+    pub fn done(&mut self, done: &Done) {
+        self.forked = done.forks > 0;
+        self.keeps_state = done.flags.contains(DoneFlags::STATE_KEPT);
+        self.usage = Some(done.usage);
     }
 
     /// Whether its caller keeps output from being read.
@@ -417,6 +421,7 @@ impl ForegroundCommand {
         };
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
+        outcome.usage = self.usage;
         let Self { request, died, answered, keeps_state, .. } = self;
         EndedCommand { request, outcome, pipes, died, answered, keeps_state }
     }
