@@ -483,6 +483,20 @@ export interface IsolationRules {
    * ISOLATION_UNSUPPORTED before anything runs. Default: false.
    */
   bestEffort?: boolean
+  /**
+   * Whether nacre looks at each call by which a program opens, creates, changes, removes or executes a file, so that the
+   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes some
+   * microseconds longer. Not for durable jobs. A
+   * sandbox's also holds for its sessions. Default: false, `denials` have the files that a failed command names.
+   */
+  explain?: boolean
+  /**
+   * Whether the rules refuse nothing: `denials` of a command have what they would refuse, each file once in a session. Only
+   * system calls that no isolated program has are refused. Connections go through the proxy unless `network` is 'host'. Without
+   * what observes programs, the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A durable job enforces the
+   * rules. Not in `isolationFile`. Default: false.
+   */
+  learn?: boolean
 }
 /** The hosts that programs may reach. */
 export interface NetworkRules {
@@ -2457,6 +2471,13 @@ export interface AnySession {
    * Rejects with SESSION_NOT_FOUND.
    */
   stats(): Promise<SessionStats>
+  /**
+   * Lists what `isolation` has refused in this session, the oldest first, also of background processes: at most the last 1000 of all
+   * sessions of the sandbox. A process that asks for the same again and again counts once for each command meanwhile.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  denials(): Promise<Denial[]>
   /**
    * Returns what the rules of this session refuse of a path, to read and to write, or of a host and port like 'example.com:443'.
    * Nothing if they allow it, whatever the permissions of the file are. A relative path starts at the sandbox's `cwd`. Starts

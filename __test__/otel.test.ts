@@ -27,6 +27,7 @@ describe('the span of a command', () => {
         'process.exit.code': 0,
         'process.pid': Number(stdout),
         'nacre.session.id': 'default',
+        'nacre.command.cpu_ms': expect.any(Number),
       })
       expect(words).toMatchObject({ name: 'sh', status: { code: SpanStatusCode.ERROR } })
       expect(words?.attributes).toMatchObject({ 'process.exit.code': 3, 'error.type': '3' })

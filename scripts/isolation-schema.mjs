@@ -14,6 +14,8 @@ const isObject = ({ type }) => type === 'object'
 export function isolationSchema() {
   const rules = schemaOf(isolation.json, {}).anyOf.find(isObject)
   rules.properties.$schema = { type: 'string' }
+  // A file that refuses nothing would be taken for one with rules.
+  delete rules.properties.learn
   // A request over HTTP cannot have it.
   const network = rules.properties.network.anyOf.find(isObject)
   network.properties.log = {

@@ -6,6 +6,7 @@ use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
 use crate::types::{NativeFeed, NativeFeedEvent, NativeRequest};
 use nacre_core::feed::{Batch, FeedEvent, What};
+use nacre_core::runtime;
 use nacre_core::wanted::{Denial, Wanted};
 use napi::bindgen_prelude::{Buffer, Result};
 use napi_derive::napi;
@@ -28,6 +29,19 @@ impl NativeSandbox {
         self.settle(id, async move {
             let batch = wait.run(feed.read(since as u64, most as usize)).await.transpose()?;
             Ok(batch.map(shown))
+        })
+    }
+
+    /// What was refused in a session, as events.
+    #[napi(catch_unwind)]
+    pub fn denials(&self, id: u32, session_id: String) -> Result<Pending<Vec<NativeFeedEvent>>> {
+        runtime::handle()?;
+        let (feed, asking) = (Arc::clone(self.sandbox.feed()), self.sandbox.judgement(&session_id));
+        self.settle(id, async move {
+            if let Some(judgement) = asking.await? {
+                judgement.receive();
+            }
+            Ok(feed.refusals(&session_id).into_iter().map(event).collect())
         })
     }
 

@@ -39,6 +39,8 @@ pub fn rules(given: NativeIsolation) -> Isolation {
         },
         own_processes: given.own_processes,
         best_effort: given.best_effort,
+        explains: given.explain,
+        learns: given.learn,
         guarding: match given.guarding.as_str() {
             "repository" => Guarding::WithRepository,
             "project" => Guarding::On,

@@ -43,7 +43,7 @@ function offers(...words: string[]): string[] {
 describe('in bash, nacre completion', () => {
   it('offers the verbs, those of a group, and their aliases', () => {
     expect(offers('')).toEqual(
-      'exec try why workspace keep suspend resume up shell down ps logs attach cp ls doctor completion job serve worker queue mcp record replay help'.split(
+      'exec try learn why workspace keep suspend resume up shell down ps logs attach cp ls doctor completion job serve worker queue mcp record replay help'.split(
         ' ',
       ),
     )

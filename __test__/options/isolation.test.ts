@@ -16,7 +16,14 @@ describe('isolation', () => {
     const { hide } = complete({}).filesystem
     expect(hide).toEqual(expect.arrayContaining(['~/.ssh', '/etc/shadow']))
     const defaults = { read: 'all', write: ['.'], hide, protect: [], mounts: [] }
-    const open = { filesystem: defaults, network: 'host', processes: 'host', bestEffort: false }
+    const open = {
+      filesystem: defaults,
+      network: 'host',
+      processes: 'host',
+      bestEffort: false,
+      explain: false,
+      learn: false,
+    }
     expect(complete({})).toEqual(open)
     expect(complete({ filesystem: {} })).toEqual(open)
     expect(complete({ filesystem: { read: [], hide: ['a b\n', '~/ü'] }, bestEffort: true })).toEqual({

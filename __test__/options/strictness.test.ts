@@ -20,6 +20,8 @@ const open: NativeIsolation = {
   authorities: [],
   ownProcesses: false,
   bestEffort: false,
+  explain: false,
+  learn: false,
   guarding: 'off',
   privateCaches: false,
 }
@@ -106,6 +108,7 @@ const refused: Record<string, [...Pair, rule: string]> = {
   ],
   'another authority': [proxy('a:1'), { ...proxy('a:1'), authorities: ['x'] }, 'network.authorities'],
   'the processes of others': [{ ownProcesses: true }, {}, 'processes'],
+  'rules that refuse nothing': [{}, { learn: true }, 'learn'],
   'best effort': [{}, { bestEffort: true }, 'bestEffort'],
 }
 

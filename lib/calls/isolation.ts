@@ -132,6 +132,20 @@ export interface IsolationRules {
    * ISOLATION_UNSUPPORTED before anything runs. Default: false.
    */
   bestEffort?: boolean
+  /**
+   * Whether nacre looks at each call by which a program opens, creates, changes, removes or executes a file, so that the
+   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes some
+   * microseconds longer. Not for durable jobs. A
+   * sandbox's also holds for its sessions. Default: false, `denials` have the files that a failed command names.
+   */
+  explain?: boolean
+  /**
+   * Whether the rules refuse nothing: `denials` of a command have what they would refuse, each file once in a session. Only
+   * system calls that no isolated program has are refused. Connections go through the proxy unless `network` is 'host'. Without
+   * what observes programs, the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A durable job enforces the
+   * rules. Not in `isolationFile`. Default: false.
+   */
+  learn?: boolean
 }
 
 /** The hosts that programs may reach. */
@@ -251,6 +265,8 @@ export const isolationOptions = table<IsolationRules>()({
   network: { ...network, default: 'host' },
   processes: { ...oneOf(['host', 'own']), default: 'host' },
   bestEffort: { ...flag, default: false },
+  explain: { ...flag, default: false },
+  learn: { ...flag, default: false },
 })
 
 /**

@@ -167,6 +167,13 @@ export interface AnySession {
    */
   stats(): Promise<SessionStats>
   /**
+   * Lists what `isolation` has refused in this session, the oldest first, also of background processes: at most the last 1000 of all
+   * sessions of the sandbox. A process that asks for the same again and again counts once for each command meanwhile.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  denials(): Promise<Denial[]>
+  /**
    * Returns what the rules of this session refuse of a path, to read and to write, or of a host and port like 'example.com:443'.
    * Nothing if they allow it, whatever the permissions of the file are. A relative path starts at the sandbox's `cwd`. Starts
    * the session's shell.

@@ -19,6 +19,7 @@ import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
 import { addKeep } from './keep.js'
+import { addLearn } from './learn.js'
 import { addAttach } from './remote/attach.js'
 import { addCp } from './remote/cp.js'
 import { addServerLogs } from './remote/logs.js'
@@ -32,7 +33,19 @@ import { addWhy } from './why.js'
 import { addWorkspace } from './workspace.js'
 
 const VERBS: Verb[] = [
-  ...[addExec, addTry, addWhy, addWorkspace, addKeep, addSuspend, addResume, addUp, addShell, addDown],
+  ...[
+    addExec,
+    addTry,
+    addLearn,
+    addWhy,
+    addWorkspace,
+    addKeep,
+    addSuspend,
+    addResume,
+    addUp,
+    addShell,
+    addDown,
+  ],
   ...[addPs, addServerLogs, addAttach, addCp, addLs, addDoctor, addCompletion],
 ]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]

@@ -59,6 +59,10 @@ export const sessionCalls = {
     summary: 'Returns the processor time, memory, processes and open files of a session.',
     ...ofSession,
   }),
+  denials: simple('GET', '/v1/sessions/{sessionId}/denials', only('denials', list(denial)), {
+    summary: 'Lists what isolation has refused in a session, oldest first.',
+    ...ofSession,
+  }),
   why: simple('POST', '/v1/sessions/{sessionId}/why', only('denials', list(denial)), {
     summary: 'Returns what the rules of a session refuse of a path, or of a host and port.',
     ...{ name: 'session.why', args: { target: wanted }, required: ['target'] },

@@ -51,6 +51,10 @@ export class Session extends Runner implements api.AnySession {
     return calledBy(this.ports, this.#backend.sessionPorts({ sessionId: this.id }))
   }
 
+  async denials(): Promise<api.Denial[]> {
+    return calledBy(this.denials, this.#backend.denials({ sessionId: this.id }))
+  }
+
   async why(target: string): Promise<api.Denial[]> {
     const about = readArgument(wanted.read, target, 'target')
     return calledBy(this.why, this.#backend.why({ sessionId: this.id, target: about }))

@@ -52,6 +52,8 @@ export interface CheckedIsolation {
   network: 'host' | 'none' | CheckedNetwork
   processes: 'host' | 'own'
   bestEffort: boolean
+  explain: boolean
+  learn: boolean
 }
 
 /** Rules as given: missing ones are those of the preset, of the sandbox or the defaults. */
@@ -89,6 +91,8 @@ function defaultRules(): CheckedIsolation {
     network: 'host',
     processes: 'host',
     bestEffort: false,
+    explain: false,
+    learn: false,
   }
 }
 
@@ -100,6 +104,8 @@ export function presetRules(preset: Preset): CheckedIsolation {
     network: preset === 'workspace+network' ? 'host' : 'none',
     processes: 'own',
     bestEffort: false,
+    explain: false,
+    learn: false,
   }
 }
 

@@ -172,6 +172,10 @@ pub struct NativeIsolation {
     pub own_processes: bool,
     /// Whether to drop rules that cannot be enforced.
     pub best_effort: bool,
+    /// Whether attempts to use files are observed.
+    pub explain: bool,
+    /// Whether the rules are only reported.
+    pub learn: bool,
     /// `project`: protects what programs of the machine run later; `repository`: also lets git write to the repository of cwd.
     #[napi(ts_type = "'off' | 'project' | 'repository'")]
     pub guarding: String,

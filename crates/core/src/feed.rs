@@ -22,6 +22,8 @@ use tokio::sync::Notify;
 const MOST_EVENTS: usize = 10_000;
 /// Maximum bytes of their texts and output.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum refusals that are kept besides.
+const MOST_REFUSALS: usize = 1000;
 /// Maximum bytes of one stream in one event.
 pub const MOST_OUTPUT: usize = 64 * 1024;
 /// How long a reader may take between two reads and still count as one.
@@ -129,6 +131,11 @@ impl What {
         }
     }
 
+    /// Whether it says that something was refused.
+    fn is_refusal(&self) -> bool {
+        matches!(self, Self::Denied { .. } | Self::Refused(_) | Self::Withheld { .. } | Self::Appeared { .. })
+    }
+
     /// Bytes that it takes, about.
     fn size(&self) -> usize {
         let reason = |killed_by: &Option<KilledBy>| {
@@ -195,10 +202,25 @@ impl Default for Feed {
 #[derive(Debug, Default)]
 struct EventRing {
     events: VecDeque<FeedEvent>,
+    /// The last refusals in sessions that have not ended, however much has happened since.
+    refusals: VecDeque<FeedEvent>,
     /// Number of the last event.
     last: u64,
     bytes: usize,
     is_over: bool,
+}
+
+impl EventRing {
+    fn keep_refusal(&mut self, event: &FeedEvent) {
+        if event.what.is_refusal() {
+            self.refusals.push_back(event.clone());
+            if self.refusals.len() > MOST_REFUSALS {
+                self.refusals.pop_front();
+            }
+        } else if matches!(event.what, What::SessionEnded) {
+            self.refusals.retain(|refusal| refusal.session != event.session);
+        }
+    }
 }
 
 impl Feed {
@@ -211,6 +233,7 @@ impl Feed {
         if let Some(hook) = self.on_event.get() {
             hook.call(&event);
         }
+        ring.keep_refusal(&event);
         ring.events.push_back(event);
         while ring.events.len() > MOST_EVENTS || ring.bytes > MOST_BYTES {
             let dropped = ring.events.pop_front().map_or(0, |event| event.what.size());
@@ -218,6 +241,11 @@ impl Feed {
         }
         drop(ring);
         self.grown.notify_waiters();
+    }
+
+    /// What was refused in a session, the oldest first: at most the last 1000 of all sessions.
+    pub fn refusals(&self, session: &str) -> Vec<FeedEvent> {
+        self.ring.lock().refusals.iter().filter(|event| event.session == session).cloned().collect()
     }
 
     /// Calls this with each event that is added from now on. It must not add events. A second call has no effect.

@@ -68,14 +68,22 @@ pub struct Answering {
     pub functions: Functions,
 }
 
-/// Where the refused connections of a confinement are reported, if something refuses them.
+/// Where the refused connections of a confinement are reported, if something refuses them. `requests`: whose feed gets them.
 ///
 /// # Errors
 /// `SPAWN_FAILED` if no socket is available.
-pub fn denials(confinement: &Confinement, answering: &Answering) -> Result<Option<Denials>, Error> {
+pub fn denials(
+    confinement: &Confinement,
+    answering: &Answering,
+    requests: &Requests,
+) -> Result<Option<Denials>, Error> {
     let refuses = confinement.brokered || confinement.network == Network::Proxy;
-    let denials = refuses.then(|| Denials::new(answering.asking.clone())).transpose();
-    denials.map_err(|error| Error::cannot("open a socket for reports of refused connections", &error))
+    let rules_file = || confinement.judged().and_then(|files| files.rules_file.clone());
+    let new = || Denials::new(answering.asking.clone(), rules_file(), confinement.learns(), requests);
+    refuses
+        .then(new)
+        .transpose()
+        .map_err(|error| Error::cannot("open a socket for reports of refused connections", &error))
 }
 
 /// The proxy of a confinement that needs one, and its port. `requests`: where its requests are reported.

@@ -2,6 +2,7 @@
 
 use nacre_egress::{Reason, Wish, shown};
 use nacre_protocol::connections::Caller;
+use nacre_protocol::refusal::FileRefusal;
 use std::fmt;
 use std::sync::Arc;
 
@@ -112,4 +113,13 @@ impl Denial {
     pub fn is_like(&self, other: &Self) -> bool {
         self.wanted == other.wanted && self.cause == other.cause
     }
+}
+
+/// What was refused since the last command began.
+#[derive(Clone, Debug, Default)]
+pub struct Denied {
+    /// Connections and requests.
+    pub connections: Vec<Denial>,
+    /// Files, if the session explains refusals.
+    pub files: Vec<FileRefusal>,
 }

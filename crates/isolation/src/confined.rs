@@ -24,6 +24,8 @@ pub struct Confined {
     /// The place for the caches of tools, in use.
     caches: Option<Held>,
     filter: Program,
+    /// The same without notifications about files, for what the broker does not serve.
+    filter_alone: Option<Program>,
     /// The open directory of [`Confinement::own`]: the user of the programs may not be able to open it.
     own: Option<OwnedFd>,
     /// The file system of the workspace.
@@ -61,8 +63,10 @@ impl Confined {
             namespaces::create(&confinement, group, guards, workspace).inspect_err(|_| placeholders.remove())?;
         let masks = handles.as_mut().and_then(|handles| Masks::watch(&confinement, handles));
         let filter = filter::program(&confinement, fork_key);
+        let unobserved = confinement.observed.as_ref().map(|_| Confinement { observed: None, ..confinement.clone() });
+        let filter_alone = unobserved.map(|confinement| filter::program(&confinement, fork_key));
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
-        Ok(Self { confinement, handles, placeholders, masks, caches, filter, own, layered, broker: None })
+        Ok(Self { confinement, handles, placeholders, masks, caches, filter, filter_alone, own, layered, broker: None })
     }
 
     /// Replaces the mount of the workspace; see [`crate::remount`].
@@ -117,13 +121,19 @@ impl Confined {
         Ok(())
     }
 
-    /// Starts the broker if it is not running. Programs do not wait for it before their first connection.
+    /// Starts the broker if it is not running. Programs do not wait for it before their first connection, unless it
+    /// observes what they use. `open`: descriptors that it must not keep.
     ///
     /// # Errors
     /// See [`Broker::ensure`].
-    pub fn ensure_broker(&mut self) -> io::Result<()> {
+    pub fn ensure_broker(&mut self, open: &[OwnedFd]) -> io::Result<()> {
         let inside = Inside { confinement: &self.confinement, handles: self.handles.as_ref() };
-        self.broker.as_mut().map_or(Ok(()), |broker| broker.ensure(&inside))
+        self.broker.as_mut().map_or(Ok(()), |broker| broker.ensure(&inside, open))
+    }
+
+    /// Whether no program can start without the broker.
+    pub fn needs_broker(&self) -> bool {
+        self.confinement.observed.is_some()
     }
 
     /// The broker's process, a child of this one.
@@ -173,7 +183,8 @@ impl Confined {
     /// The step that failed.
     pub fn restrict_alone(&self) -> io::Result<()> {
         self.take_rights()?;
-        if self.confinement.restricts { filter::install(&self.filter) } else { Ok(()) }
+        let filter = self.filter_alone.as_ref().unwrap_or(&self.filter);
+        if self.confinement.restricts { filter::install(filter) } else { Ok(()) }
     }
 
     /// Restricts this process irrevocably. For the child, after everything else and before exec.

@@ -3,7 +3,7 @@
 use crate::mount_table::MountTable;
 use crate::offer::Offer;
 use nacre_protocol::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, ProjectFiles, Sockets};
-use nacre_protocol::confinement::{Filesystem, Network, Rules};
+use nacre_protocol::confinement::{Filesystem, Network, Observed, Rules};
 use std::path::{Path, PathBuf};
 
 /// The first version of Landlock that limits TCP connections.
@@ -47,6 +47,10 @@ fn is_within(path: &Path, roots: &[PathBuf]) -> bool {
 /// # Errors
 /// The first rule that cannot be enforced.
 pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinement, Unsupported> {
+    // What learns names the hosts that programs want to reach, and lets them.
+    let learns_hosts = rules.learns && rules.network == Network::Closed;
+    let network = if learns_hosts { Network::Proxy } else { rules.network };
+    let rules = &Rules { network, ..rules.clone() };
     let drop_or = |rule: &'static str, reason: String| {
         if rules.best_effort { Ok(()) } else { Err(Unsupported { rule, reason }) }
     };
@@ -116,6 +120,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     // The creator of a user namespace may read every process that has executed a program inside (ptrace(2)).
     let reads_all = offer.reads_undumpable || namespaces.is_some_and(|namespaces| namespaces.user);
     let keeps_dumpable = offer.broker.is_ok() && !reads_all;
+    let (observed, filesystem) = observed(rules, filesystem, offer)?;
     Ok(Confinement {
         filesystem,
         network,
@@ -129,6 +134,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         landlock,
         sockets,
         brokered: offer.broker.is_ok(),
+        observed,
         redirects: network == Network::Proxy && has_network && offer.redirects.is_ok(),
         temporary,
         private,
@@ -140,6 +146,35 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         shell: places.shell,
         proxy_port: None,
     })
+}
+
+/// What a broker judges attempts by, and the rules that are enforced.
+fn observed(
+    rules: &Rules,
+    filesystem: Option<Filesystem>,
+    offer: &Offer,
+) -> Result<(Option<Observed>, Option<Filesystem>), Unsupported> {
+    let judged = match filesystem {
+        None if rules.learns => {
+            let reason = "there are neither mount namespaces nor Landlock".into();
+            return Err(Unsupported { rule: "isolation.learn", reason });
+        }
+        Some(judged) if rules.explains || rules.learns => judged,
+        filesystem => return Ok((None, filesystem)),
+    };
+    match &offer.broker {
+        Ok(()) if rules.learns => {
+            let open = Filesystem { write: vec!["/".into()], mounts: judged.mounts.clone(), ..Filesystem::default() };
+            Ok((Some(Observed { filesystem: judged, learns: true }), Some(open)))
+        }
+        Ok(()) => Ok((Some(Observed { filesystem: judged.clone(), learns: false }), Some(judged))),
+        // Without that, the rules would be enforced, or nothing reported.
+        Err(reason) if rules.learns || !rules.best_effort => Err(Unsupported {
+            rule: if rules.learns { "isolation.learn" } else { "isolation.explain" },
+            reason: format!("the calls of programs cannot be observed ({reason})"),
+        }),
+        Err(_) => Ok((None, Some(judged))),
+    }
 }
 
 /// The rules with what guards a project. Landlock alone could protect nothing in a writable tree.

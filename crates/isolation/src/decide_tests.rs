@@ -136,3 +136,35 @@ fn a_rule_about_what_a_mount_covers_does_not_make_the_engines_directories_visibl
     let private = decide(&rules, &offer(true, 7), places()).unwrap().private;
     assert_eq!(private, [PathBuf::from("/state"), PathBuf::from("/w/jobs")]);
 }
+
+#[test]
+fn observed_rules_are_enforced_unless_the_session_learns() {
+    let explaining = Rules { explains: true, ..strict() };
+    let found = decide(&explaining, &offer(true, 7), places()).unwrap();
+    let observed = found.observed.clone().unwrap();
+    assert_eq!((Some(observed.filesystem), observed.learns), (found.filesystem, false));
+    let learning = Rules { learns: true, ..strict() };
+    for namespaces in [true, false] {
+        let found = decide(&learning, &offer(namespaces, 7), places()).unwrap();
+        assert_eq!(found.judged().unwrap().hide, [PathBuf::from("/secret")]);
+        let enforced = found.filesystem.unwrap();
+        assert_eq!((enforced.write, enforced.hide, enforced.read), (vec![PathBuf::from("/")], vec![], None));
+        // No host is out of reach.
+        assert_eq!(found.network, Network::Proxy);
+    }
+}
+
+#[test]
+fn without_a_broker_nothing_is_observed_and_nothing_learns() {
+    let lacking = Offer { broker: Err("no ptrace".into()), ..offer(true, 7) };
+    let explaining = Rules { explains: true, ..strict() };
+    assert_eq!(decide(&explaining, &lacking, places()).unwrap_err().rule, "isolation.explain");
+    let lenient = Rules { best_effort: true, ..explaining };
+    let found = decide(&lenient, &lacking, places()).unwrap();
+    assert_eq!((found.observed, found.filesystem.is_some()), (None, true));
+    // It would enforce the rules, or none without a report.
+    for offer in [lacking, offer(false, 0)] {
+        let learning = Rules { learns: true, best_effort: true, ..strict() };
+        assert_eq!(decide(&learning, &offer, places()).unwrap_err().rule, "isolation.learn");
+    }
+}

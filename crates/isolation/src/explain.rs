@@ -4,14 +4,21 @@
 //! and the rules decide: it counts only if they refuse what failed and, where programs see the files, if permissions would not. What no
 //! rule explains is never claimed.
 
+mod attempt;
+
+pub use attempt::{AttemptJudge, RefusedAttempt, Use};
+pub use nacre_protocol::refusal::{FileRefusal as Refusal, Rule};
+
+use crate::paths::plain;
 use crate::view::essentials;
 use nacre_protocol::confinement::{Confinement, Filesystem, PRIVATE_TMP};
+use nacre_protocol::standing::RunAs;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Maximum bytes of the end of the output that are read.
 const MAX_BYTES: usize = 64 << 10;
@@ -24,34 +31,6 @@ const MAX_REFUSALS: usize = 20;
 /// Lines before and after a reason that may have its path.
 const NEAR: usize = 4;
 
-/// What a rule has refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// The path is in no readable tree.
-    Read,
-    /// It is in no writable tree.
-    Write,
-    /// It is in this tree, which is hidden.
-    Hide,
-    /// It is in this tree, which is protected.
-    Protect,
-    /// It is in this tree, which the preset protects.
-    Project,
-    /// It is this file, which has the rules.
-    File,
-}
-
-/// A path that the rules have refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    /// What a program wanted to use.
-    pub path: PathBuf,
-    /// Why it could not.
-    pub rule: Rule,
-    /// The tree that the rule has to have, or not to have, for it.
-    pub tree: PathBuf,
-}
-
 /// The user that ran the command, and its directories.
 pub struct Ran<'a> {
     /// Its directories, before and after.
@@ -60,6 +39,13 @@ pub struct Ran<'a> {
     pub user: u32,
     /// The groups of that user.
     pub groups: &'a [u32],
+}
+
+impl<'a> Ran<'a> {
+    /// What ran as a user, wherever it did.
+    pub fn as_user(user: &'a RunAs) -> Self {
+        Self { directories: [Path::new("/"); 2], user: user.uid, groups: &user.groups }
+    }
 }
 
 /// Why a system call has failed.
@@ -241,18 +227,6 @@ fn stripped(word: &[u8]) -> &[u8] {
     }
 }
 
-/// The path without `.` and `..`.
-fn plain(path: &Path) -> PathBuf {
-    path.components().fold(PathBuf::new(), |mut plain, part| {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-        plain
-    })
-}
-
 struct Judge<'a> {
     confinement: &'a Confinement,
     files: &'a Filesystem,
@@ -316,6 +290,8 @@ impl Judge<'_> {
             || has_private && self.confinement.namespaces.is_some() && path == private
             || self.files.covers(path)
             || self.confinement.private.iter().any(|root| path.starts_with(root))
+            || self.confinement.commands.iter().any(|root| path.starts_with(root))
+            || self.confinement.caches.iter().any(|caches| path.starts_with(&caches.files))
     }
 
     /// The rule because of which programs see nothing at a path. Looks at no file of the machine there.
@@ -324,10 +300,10 @@ impl Judge<'_> {
         if let Some(root) = self.files.hide.iter().find(|root| path.starts_with(root)) {
             return Some(refusal(Rule::Hide, root));
         }
-        let Filesystem { read, write, protect, .. } = self.files;
+        let Filesystem { read, write, .. } = self.files;
         let listed = read.as_ref()?;
         let also = [&self.confinement.shell, &self.confinement.cwd];
-        let mut shown = listed.iter().chain(write).chain(protect).chain(&self.needed).chain(also);
+        let mut shown = listed.iter().chain(write).chain(&self.needed).chain(also);
         (!shown.any(|root| path.starts_with(root) || root.starts_with(path))).then(|| refusal(Rule::Read, path))
     }
 

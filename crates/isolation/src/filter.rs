@@ -7,11 +7,13 @@ mod builder;
 mod modes;
 mod processes;
 
+use crate::broker::observed_calls;
 use builder::{ARCH, Builder, NUMBER, argument, refuse};
 use nacre_protocol::confinement::{Confinement, Sockets};
 use std::io;
 
 pub use builder::Program;
+pub use modes::SYS_FCHMODAT2;
 
 /// Flags of clone(2), clone3(2) and unshare(2) that create namespaces, including the time namespace.
 const NAMESPACE_FLAGS: u32 = 0x7E02_0080;
@@ -155,6 +157,12 @@ pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
     if confinement.sockets == Sockets::Tcp {
         for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
             filter.call(number, |filter| filter.any_bit(flags, MSG_FASTOPEN, refuse(libc::EPERM)));
+        }
+    }
+    // Behind all that refuses such a call.
+    if confinement.observed.is_some() {
+        for number in observed_calls() {
+            filter.call(number, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
         }
     }
     filter.give(libc::SECCOMP_RET_ALLOW);

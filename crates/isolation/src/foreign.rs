@@ -50,6 +50,25 @@ pub fn read_memory(process: i32, address: u64, length: usize) -> io::Result<Vec<
     if read == length as isize { Ok(bytes) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
 }
 
+/// Maximum bytes of a path, with the 0 at its end (PATH_MAX of Linux).
+const MAX_PATH: usize = 4096;
+
+/// Copies a path from the memory of another process; `None` if there is none, or a longer one.
+pub fn read_text(process: i32, address: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0u8; MAX_PATH];
+    // What follows the path may not exist: the kernel copies each part completely or not at all.
+    let first = (MAX_PATH - address as usize % MAX_PATH).min(MAX_PATH);
+    let local = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: MAX_PATH };
+    let part = |start: u64, iov_len| libc::iovec { iov_base: start as usize as *mut libc::c_void, iov_len };
+    let remote = [part(address, first), part(address.checked_add(first as u64)?, MAX_PATH - first)];
+    // SAFETY: the local part belongs to the vector; the kernel checks the remote parts.
+    let read = unsafe { libc::process_vm_readv(process, &raw const local, 1, remote.as_ptr(), 2, 0) };
+    bytes.truncate(usize::try_from(read).ok()?);
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    bytes.truncate(end);
+    Some(bytes)
+}
+
 /// Copies another process's socket (pidfd_getfd(2), Linux 5.6).
 ///
 /// # Errors

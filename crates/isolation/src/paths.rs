@@ -17,6 +17,26 @@ pub fn real(path: &Path) -> PathBuf {
     })
 }
 
+/// The same with one system call if there are no links on the way. The path is absolute, without `.` and `..`.
+pub fn real_at_once(path: &Path) -> PathBuf {
+    match open_at_once(path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOSYS | libc::EPERM)) => real(path),
+        _ => path.to_path_buf(),
+    }
+}
+
+/// The path without `.` and `..`.
+pub fn plain(path: &Path) -> PathBuf {
+    path.components().fold(PathBuf::new(), |mut plain, part| {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+        plain
+    })
+}
+
 /// Opens a path without following any link.
 pub fn open_path(path: &Path) -> io::Result<OwnedFd> {
     match open_at_once(path) {

@@ -112,6 +112,12 @@ pub struct Rules {
     pub own_processes: bool,
     /// Whether rules that cannot be enforced here are dropped instead of refused.
     pub best_effort: bool,
+    /// Whether attempts to use files are observed. It changes nothing that programs can do, so states do without it.
+    #[serde(skip)]
+    pub explains: bool,
+    /// Whether the rules are not enforced: what they would refuse is reported. States enforce them.
+    #[serde(skip)]
+    pub learns: bool,
     /// Whether the project is guarded.
     pub guarding: Guarding,
     /// Whether tools get a private place for their caches.
@@ -195,6 +201,15 @@ pub enum Sockets {
     None,
 }
 
+/// The rules by which a broker judges attempts to use files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Observed {
+    /// Those for files.
+    pub filesystem: Filesystem,
+    /// They are not enforced: everything is allowed.
+    pub learns: bool,
+}
+
 /// The decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
@@ -224,6 +239,8 @@ pub struct Confinement {
     pub refuses_ipc: bool,
     /// Whether a broker makes connections. Otherwise programs have no Unix sockets except pairs.
     pub brokered: bool,
+    /// What the broker judges attempts to use files by, if it is to report them.
+    pub observed: Option<Observed>,
     /// Whether programs that ignore the proxy reach it all the same: the broker redirects their connections, and a resolver
     /// inside the network namespace gives names the addresses that they connect to.
     pub redirects: bool,
@@ -248,6 +265,16 @@ pub struct Confinement {
 }
 
 impl Confinement {
+    /// The rules for files that attempts are judged by: those that are enforced, unless the session learns.
+    pub fn judged(&self) -> Option<&Filesystem> {
+        self.observed.as_ref().map(|observed| &observed.filesystem).or(self.filesystem.as_ref())
+    }
+
+    /// Whether the rules are not enforced.
+    pub fn learns(&self) -> bool {
+        self.observed.as_ref().is_some_and(|observed| observed.learns)
+    }
+
     /// Nothing but namespaces: no rule, and no right taken away.
     pub fn open(namespaces: Namespaces, cwd: PathBuf, shell: PathBuf) -> Self {
         Self {
@@ -263,6 +290,7 @@ impl Confinement {
             refuses_scheduling: false,
             refuses_ipc: false,
             brokered: false,
+            observed: None,
             redirects: false,
             temporary: PRIVATE_TMP.into(),
             private: Vec::new(),

@@ -1,5 +1,6 @@
-//! What the broker reports to the host about connections of programs, as a [`message`](crate::message).
+//! What the broker reports to the host about connections and files of programs, as a [`message`](crate::message).
 
+use crate::refusal::FileRefusal;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 
@@ -17,6 +18,8 @@ pub enum ConnectionReport {
     Internet(String, Caller),
     /// A connection to a Unix socket that the rules prevented: its path, or its abstract name behind `@`.
     Unix(String, Caller),
+    /// An attempt to use a file that the rules prevent. Sent before the program learns of it.
+    File(FileRefusal),
     /// A connection to the proxy, from this address. Sent before the program can use it.
     Proxied(SocketAddr, Caller),
 }

@@ -28,6 +28,7 @@ pub mod job;
 pub mod kept;
 pub mod message;
 pub mod redirect;
+pub mod refusal;
 pub mod shell;
 pub mod socket;
 pub mod standing;

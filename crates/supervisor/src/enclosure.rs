@@ -167,8 +167,21 @@ impl Enclosure {
 
     /// Starts the broker if it is not running. Only between messages: see [`Confined::ensure_broker`].
     pub fn ensure_broker(&mut self) {
+        self.start_broker(&[]);
+    }
+
+    /// Starts the broker if it is not running and a program cannot start without it. `open`: the descriptors of the program.
+    pub fn ensure_observer(&mut self, open: &[OwnedFd]) {
         if let Self::Confined(active) = self
-            && let Err(error) = active.confined.ensure_broker()
+            && active.confined.needs_broker()
+        {
+            self.start_broker(open);
+        }
+    }
+
+    fn start_broker(&mut self, open: &[OwnedFd]) {
+        if let Self::Confined(active) = self
+            && let Err(error) = active.confined.ensure_broker(open)
         {
             let detail = format!("the broker of connections cannot start: {error}");
             *self = Self::Refused(Failure { step: StartStep::Isolation, errno: 0, detail });

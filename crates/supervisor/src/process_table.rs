@@ -141,6 +141,7 @@ impl ProcessTable {
         setting: &Setting,
     ) -> Result<(Identity, Option<String>), Failure> {
         self.enclosure.restore(self.groups.as_mut(), setup.user.as_ref(), setting);
+        self.enclosure.ensure_observer(&program.descriptors);
         self.mark_next(&program.role);
         let confined = self.enclosure.confined()?;
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));

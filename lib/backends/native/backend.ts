@@ -28,7 +28,7 @@ import { hostIn } from '../../schema/targets.js'
 import { Attachments } from './attachments.js'
 import type { Observer } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
-import { fileDenial, networkDenial } from './denials.js'
+import { denialOf, fileDenial, networkDenial } from './denials.js'
 import { abortable, Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
@@ -229,6 +229,14 @@ export class NativeBackend implements Backend {
   async sessionStats({ sessionId }: { sessionId: string }): Promise<api.SessionStats> {
     const { sessions: _, ...stats } = await this.#stats(sessionId)
     return stats
+  }
+
+  async denials({ sessionId }: { sessionId: string }): Promise<api.Denial[]> {
+    this.#requireSession(sessionId)
+    // The default session is there before anything has run in it.
+    if (!this.#engine.sessions().includes(sessionId)) return []
+    const refused = await this.#engine.call((native, id) => native.denials(id, sessionId))
+    return refused.map(denialOf)
   }
 
   async why({ sessionId, target }: { sessionId: string; target: string }): Promise<api.Denial[]> {

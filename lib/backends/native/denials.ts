@@ -70,12 +70,13 @@ export function fileDenial({ path: target, rule, tree }: NativeRefusal): Denial 
 /** A key of git's config that the machine's file did not get. */
 export const configDenial = (target: string): Denial => ({ kind: 'config', target, rule: 'isolation.preset' })
 
-/** What a preset would protect, and what has appeared. */
-export const appearance = (target: string): Denial => ({ kind: 'appeared', target, rule: 'isolation.preset' })
-
 /** The denial of an event. */
 export function denialOf(native: NativeFeedEvent): Denial {
-  const { target = '', denialCause: cause = 'unlisted', denialReason: reason } = native
+  const { target = '', kind, denialCause: cause = 'unlisted', denialReason: reason } = native
+  if (kind === 'refused') return fileDenial(native.refusal as NativeRefusal)
+  // What a preset would protect, and what has appeared.
+  if (kind === 'appeared') return { kind, target, rule: 'isolation.preset' }
+  if (kind === 'withheld') return configDenial(target)
   const { request, program, pid, command } = native
   return networkDenial({ target, cause, request, reason, program, pid, command })
 }

@@ -10,14 +10,13 @@ import type {
   NativeFeed,
   NativeFeedEvent,
   NativePty,
-  NativeRefusal,
   NativeRequest,
   NativeSandbox,
   NativeWaiting,
 } from '../../boundary/index.js'
 import type { SandboxEvent } from '../../calls/index.js'
 import type { EventPlan } from '../../requests/events.js'
-import { appearance, configDenial, denialOf, fileDenial } from './denials.js'
+import { denialOf } from './denials.js'
 import type { Engine } from './engine.js'
 import { killedByOf } from './processes/handle.js'
 import { waitingOf } from './processes/waiting.js'
@@ -133,13 +132,10 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
     case 'serviceRestarted':
       return { ...base, type: kind, id, restarts: native.restarts ?? 0 }
     case 'appeared':
-      return { ...base, type: 'denied', denial: appearance(target) }
     case 'withheld':
-      return { ...base, type: 'denied', denial: configDenial(target) }
     case 'refused':
-      return { ...base, type: 'denied', denial: fileDenial(native.refusal as NativeRefusal) }
     case 'denied':
-      return { ...base, type: kind, denial: denialOf(native) }
+      return { ...base, type: 'denied', denial: denialOf(native) }
     case 'request': {
       const { status = null, secrets, denialReason: denied, duration: ms = 0, protocol = 'http/1.1' } = native
       const [sent, received] = [stdoutBytes, stderrBytes]

@@ -33,7 +33,7 @@ describe('commands', () => {
 
   it.each([
     ['kill', (sandbox: Sandbox) => sandbox.kill()],
-    ['pause', (sandbox: Sandbox) => sandbox.pause()],
+    ['pause', (sandbox: Sandbox) => sandbox.pause({ keepMemory: false })],
   ])('report that their sandbox has ended: %s', (_, end) =>
     withSandbox(async (sandbox) => {
       let seen = ''

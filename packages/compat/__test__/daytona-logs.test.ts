@@ -78,7 +78,7 @@ async function withHosted(test: (hosted: Hosted) => Promise<void>): Promise<void
   const hosted = new Hosted(record, place)
   try {
     await hosted.createDirectory()
-    await hosted.start()
+    await hosted.start('filesystem')
     await test(hosted)
   } finally {
     await hosted.halt()

@@ -4,9 +4,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { type CreateSandboxFromSnapshotParams, Daytona, type Sandbox } from '@daytonaio/sdk'
 import { type DaytonaOptions, type ServingDaytona, serveDaytona } from '@nacre/compat'
-import { expect } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
 import * as proc from '../../../__test__/helpers/proc.js'
+import { expectRecords } from './place.js'
 
 export interface Place {
   server: ServingDaytona
@@ -38,8 +38,7 @@ export async function withDaytona(
       await server.close()
     }
     await expectNoProcess(tag)
-    const records = directories(root).map((id) => `${id}.json`)
-    expect(readdirSync(path.join(root, 'records')).sort()).toEqual(records.sort())
+    expectRecords(root)
   } finally {
     for (const { pid } of proc.tagged(tag)) proc.kill(pid)
     rmSync(base, { recursive: true, force: true })

@@ -1,7 +1,7 @@
 /** The life of sandboxes, by the official SDK of Daytona. */
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import net from 'node:net'
 import path from 'node:path'
@@ -18,6 +18,7 @@ import { serveDaytona, serveE2b } from '@nacre/compat'
 import { OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
+import { hasGroups } from '../../../__test__/helpers/in-workspace.js'
 import { outerAddress } from '../../../__test__/helpers/serving.js'
 import { temporary } from '../../../__test__/helpers/temporary.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
@@ -103,6 +104,56 @@ describe('sandboxes', () => {
       )
     }))
 
+  it('go on with their sessions after a stop, until clients create these again', () =>
+    withDaytonaSandbox(async (sandbox, { root }) => {
+      const { process } = sandbox
+      const run = async (session: string, command: string) =>
+        (await process.executeSessionCommand(session, { command })).stdout
+      for (const id of ['used', 'busy', 'made again', 'ended']) await process.createSession(id)
+      // Without control groups, what a shell has in the background cannot be stopped, and the shells are lost.
+      const set = `x='a  b'; f() { echo "f $1"; }; mkdir -p ~/deep; cd ~/deep; ${hasGroups ? 'sleep 1000 &' : ''}`
+      for (const id of ['used', 'busy', 'made again']) await run(id, set)
+      await process.executeSessionCommand('busy', { command: 'touch ~/running; sleep 1000', runAsync: true })
+      await process.executeSessionCommand('busy', { command: 'touch ~/late', runAsync: true })
+      await process.executeSessionCommand('ended', { command: 'exit', runAsync: true })
+      await until(
+        async () => (await process.executeCommand('ls')).result?.includes('running') || undefined,
+        () => 'it does not run',
+      )
+      for (let time = 0; time < 2; time++) {
+        await sandbox.stop()
+        expect(statSync(path.join(root, 'records', `${sandbox.id}.nacre`)).mode & 0o777).toBe(0o600)
+        await sandbox.start()
+        for (const id of ['used', 'busy'])
+          expect(await run(id, 'echo "$x $PWD"; f 1; jobs; ls ~')).toBe(
+            'a  b /home/daytona/deep\nf 1\ndeep\nrunning\n',
+          )
+        expect((await rejectionOf(process.createSession('used'))).message).toContain('exists already')
+      }
+      await process.createSession('made again')
+      expect(await run('made again', 'echo "${x-none} $PWD"')).toBe('none /home/daytona\n')
+      expect((await process.executeCommand('pgrep sleep')).result).toBe('')
+    }))
+
+  it('stop and start although their shells cannot be kept or brought back', () =>
+    withDaytonaSandbox(async (sandbox, { root }) => {
+      const { process } = sandbox
+      await process.createSession('session')
+      await process.executeSessionCommand('session', { command: 'x=1; echo kept > kept' })
+      const archive = path.join(root, 'records', `${sandbox.id}.nacre`)
+      mkdirSync(archive)
+      await sandbox.stop()
+      rmSync(archive, { recursive: true })
+      await sandbox.start()
+      await process.createSession('session')
+      await process.executeSessionCommand('session', { command: 'x=2' })
+      await sandbox.stop()
+      writeFileSync(archive, 'damaged')
+      await sandbox.start()
+      expect((await process.listSessions()).map(({ sessionId }) => sessionId)).toEqual([])
+      expect((await process.executeCommand('cat kept')).result).toBe('kept\n')
+    }))
+
   it('are deleted when they stop, if they are ephemeral', () =>
     withDaytona(async ({ create, root }) => {
       const sandbox = await create({ ephemeral: true })
@@ -165,7 +216,7 @@ it('what is due for a sandbox depends on its state, its use and its intervals', 
     const busy = new Set(Array.from({ length: connections }, () => ({})))
     return dueOf({ state, record, connections: busy } as unknown as Hosted<DaytonaRecord>, now)
   }
-  expect(due('running', {})).toEqual({ at: 16 * minute, end: 'pause' })
+  expect(due('running', {})).toEqual({ at: 16 * minute, end: 'pause', snapshot: 'shells' })
   expect(due('running', { autoStop: 0 })).toBeUndefined()
   expect(due('running', {}, 1)?.at).toBe(now + 15 * minute)
   expect(due('running', { ttl: 3 })).toEqual({ at: 3 * minute, end: 'remove' })
@@ -286,6 +337,8 @@ describe('the server', () => {
           key = server.key
           const running = await create({ name: 'kept' })
           await running.fs.uploadFile(Buffer.from('kept'), 'kept')
+          await running.process.createSession('session')
+          await running.process.executeSessionCommand('session', { command: 'x=kept; cd /tmp' })
           const old = await create()
           ids.push(running.id, old.id)
           await daytona.stop(old)
@@ -310,6 +363,43 @@ describe('the server', () => {
           expect(sandbox.state).toBe('stopped')
           await sandbox.start()
           expect((await sandbox.fs.downloadFile('kept')).toString()).toBe('kept')
+          const show = { command: 'echo $x $PWD' }
+          expect((await sandbox.process.executeSessionCommand('session', show)).stdout).toBe('kept /tmp\n')
+        },
+        { root: own },
+      )
+    }))
+
+  it('gives sessions of clients the place of those from before a stop', () =>
+    withDaytona(async ({ root }) => {
+      const own = path.join(path.dirname(root), 'own')
+      let id = ''
+      await withDaytona(
+        async ({ create }) => {
+          const sandbox = await create()
+          id = sandbox.id
+          for (const name of ['old', 'used']) await sandbox.process.createSession(name)
+        },
+        { root: own },
+      )
+      const file = path.join(own, 'records', `${id}.json`)
+      const record = JSON.parse(readFileSync(file, 'utf8'))
+      const [, [, shell]] = record.kept.sessions
+      const many = Array.from({ length: 254 }, (_, number) => [`idle ${number}`, shell])
+      record.kept.sessions.push(...many)
+      writeFileSync(file, JSON.stringify(record))
+      await withDaytona(
+        async ({ daytona }) => {
+          const sandbox = await daytona.get(id)
+          await sandbox.start()
+          const { process } = sandbox
+          const { stdout } = await process.executeSessionCommand('used', { command: 'echo used' })
+          expect(stdout).toBe('used\n')
+          await process.createSession('new')
+          const sessions = (await process.listSessions()).map(({ sessionId }) => sessionId)
+          expect(sessions).toHaveLength(256)
+          expect(sessions).not.toContain('old')
+          for (const name of ['used', 'new']) expect(sessions).toContain(name)
         },
         { root: own },
       )

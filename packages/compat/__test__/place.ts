@@ -1,5 +1,5 @@
 /** A server in this process, and sandboxes of the official SDK. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import http from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
@@ -41,12 +41,22 @@ export async function withServer(
     }
     await expectNoProcess(tag)
     // Only paused sandboxes stay.
-    const records = readdirSync(path.join(root, 'sandboxes')).map((id) => `${id}.json`)
-    expect(readdirSync(path.join(root, 'records')).sort()).toEqual(records.sort())
+    expectRecords(root)
   } finally {
     for (const { pid } of proc.tagged(tag)) proc.kill(pid)
     rmSync(base, { recursive: true, force: true })
   }
+}
+
+/** Each sandbox has a record, and an archive if that has kept shells. */
+export function expectRecords(root: string): void {
+  const records = path.join(root, 'records')
+  const files = readdirSync(path.join(root, 'sandboxes')).flatMap((id) => {
+    const { kept } = JSON.parse(readFileSync(path.join(records, `${id}.json`), 'utf8'))
+    return [`${id}.json`, ...(kept === undefined ? [] : [`${id}.nacre`])]
+  })
+  expect(readdirSync(records).sort()).toEqual(files.sort())
+  for (const file of files) expect(statSync(path.join(records, file)).mode & 0o777).toBe(0o600)
 }
 
 export function connectionOf({ key, url }: ServingE2b): Place['connection'] {

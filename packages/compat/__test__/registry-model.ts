@@ -6,13 +6,17 @@ import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import type { Sandbox } from 'nacre'
+import type { Sandbox, SuspendOptions } from 'nacre'
+import { engineError } from 'nacre/internal'
 import type { Random } from '../../../__test__/helpers/random.js'
 import { HttpError } from '../lib/failure.js'
-import type { Hosted, Place, SandboxRecord } from '../lib/hosted.js'
+import type { Hosted, Place, SandboxRecord, Snapshot } from '../lib/hosted.js'
 import { type Change, type Clock, Registry, type RegistryOptions } from '../lib/registry.js'
 
 const MOST_SANDBOXES = 6
+/** Milliseconds until a refused pause is tried again. */
+const RETRY_TIME = 60_000
+const SNAPSHOTS: Snapshot[] = ['full', 'shells', 'filesystem']
 
 /** The times of an API. They are in milliseconds since 1970. */
 export interface Times<R extends SandboxRecord> extends Pick<RegistryOptions<R>, 'isKept' | 'due'> {
@@ -60,6 +64,8 @@ interface Known<R extends SandboxRecord> {
   end: number
   /** Calls under way that end or pause it. */
   endings: number
+  /** Until then, it may run on: its programs have just ended. */
+  retried: number
 }
 
 /** On ext4, making a file after many were removed takes milliseconds. */
@@ -94,6 +100,8 @@ class Model<R extends SandboxRecord> {
   readonly #times: Times<R>
   readonly #random: Random
   readonly #base: string
+  /** The ids of those whose programs no full pause can keep. */
+  readonly #busy = new Set<string>()
   #registry: Registry<R>
   #isEnding = false
 
@@ -128,6 +136,14 @@ class Model<R extends SandboxRecord> {
         const end = () => this.#ends(record.id, 'stops')
         const sandbox = {
           exec: async () => this.#wait(),
+          killAllProcesses: async () => 0,
+          listSessions: async () => [],
+          suspend: async (_: string, { busy }: SuspendOptions) => {
+            if (busy === 'reject' && this.#busy.has(record.id))
+              throw engineError('WORKSPACE_BUSY', 'a program')
+            end()
+            await turn()
+          },
           async destroy() {
             end()
             await turn()
@@ -178,23 +194,27 @@ class Model<R extends SandboxRecord> {
         this.#times.renew(record, isResumed, this.#random, this.#clock.now())
         known.end = this.#times.endOf(record, true)
       }
-      this.#call(this.#registry.resume(hosted, renew))
+      this.#call(this.#registry.resume(hosted, this.#snapshot(), renew))
     } else if (choice < 82) {
       if (hosted.state !== 'running') return
       this.#note(`${record.id} renew`)
-      this.#times.renew(record, false, this.#random, this.#clock.now())
-      known.end = this.#times.endOf(record, true)
-      this.#registry.schedule(hosted)
-    } else if (choice < 94) this.#end(known, 'pause', this.#registry.pause(hosted))
-    else if (choice < 97) this.#end(known, 'remove', this.#registry.remove(hosted))
-    else this.#call(this.#registry.save(hosted))
+      const renew = () => {
+        this.#times.renew(record, false, this.#random, this.#clock.now())
+        known.end = this.#times.endOf(record, true)
+      }
+      this.#call(this.#registry.renew(hosted, renew))
+    } else if (choice < 92) this.#end(known, 'pause', this.#registry.pause(hosted, this.#snapshot()))
+    else if (choice < 95) this.#end(known, 'remove', this.#registry.remove(hosted))
+    else if (choice < 99) this.#call(this.#registry.save(hosted))
+    else if (this.#busy.delete(record.id)) known.retried = this.#clock.now() + RETRY_TIME
+    else this.#busy.add(record.id)
   }
 
   #create(): void {
     const record = this.#times.create(this.#random, this.#clock.now())
     this.#note(`${record.id} create`)
     const created = this.#registry.create(record).then((hosted) => {
-      this.#known.set(record.id, { hosted, end: this.#times.endOf(record, true), endings: 0 })
+      this.#known.set(record.id, { hosted, end: this.#times.endOf(record, true), endings: 0, retried: 0 })
       this.#registry.schedule(hosted)
     })
     this.#call(created)
@@ -215,16 +235,29 @@ class Model<R extends SandboxRecord> {
       await this.#clock.advance(0)
     }
     for (const { hosted } of [...this.#known.values()]) await this.#registry.save(hosted)
-    for (const { hosted, end } of this.#known.values()) {
-      if (end <= this.#clock.now()) this.#violations.push(`${hosted.record.id} does not end at its time`)
+    for (const { hosted, end, retried } of this.#known.values()) {
+      const runsOn = hosted.state === 'running' && this.#isRefused(hosted)
+      if (Math.max(end, retried) <= this.#clock.now() && !runsOn)
+        this.#violations.push(`${hosted.record.id} does not end at its time`)
     }
+  }
+
+  #isRefused(hosted: Hosted<R>): boolean {
+    const due = this.#times.due(hosted, this.#clock.now())
+    return due?.end === 'pause' && due.snapshot === 'full' && this.#busy.has(hosted.record.id)
+  }
+
+  #isOverdue(hosted: Hosted<R>): boolean {
+    const due = this.#times.due(hosted, this.#clock.now())
+    return due?.end === 'pause' && due.at <= this.#clock.now()
   }
 
   /** Another server goes on. */
   async #restart(): Promise<void> {
     await this.#settle()
     this.#note('restart')
-    const keeps = ({ hosted }: Known<R>) => hosted.state === 'paused' || this.#times.isKept
+    const keeps = ({ hosted }: Known<R>) =>
+      hosted.state === 'paused' || this.#times.isKept || this.#isOverdue(hosted)
     const kept = [...this.#known.values()].filter(keeps).map(({ hosted }) => hosted.record)
     this.#isEnding = true
     await this.#registry.close()
@@ -235,7 +268,13 @@ class Model<R extends SandboxRecord> {
     for (const record of kept) {
       const hosted = this.#registry.get(record.id)
       if (hosted === undefined) this.#violations.push(`${record.id} is lost by a restart`)
-      else this.#known.set(record.id, { hosted, end: this.#times.endOf(hosted.record, false), endings: 0 })
+      else
+        this.#known.set(record.id, {
+          hosted,
+          end: this.#times.endOf(hosted.record, false),
+          endings: 0,
+          retried: 0,
+        })
     }
     if (this.#registry.list().length > kept.length) this.#violations.push('a removed sandbox comes back')
   }
@@ -247,6 +286,10 @@ class Model<R extends SandboxRecord> {
     })
     this.#calls.add(settled)
     void settled.then(() => this.#calls.delete(settled))
+  }
+
+  #snapshot(): Snapshot {
+    return SNAPSHOTS[this.#random.below(SNAPSHOTS.length)] ?? 'full'
   }
 
   #any(): Known<R> | undefined {

@@ -16,7 +16,8 @@ export const e2b: Times<E2bRecord> = {
   create(random, now) {
     const timeout = 1000 * (1 + random.below(120))
     const given = { template: 'base', metadata: {}, env: {}, network: 'host' as const }
-    const record = newRecord(timeout, { ...given, pausesOnTimeout: random.below(2) === 0 })
+    const lifecycle = { pausesOnTimeout: random.below(2) === 0, keepsMemory: random.below(2) === 0 }
+    const record = newRecord(timeout, { ...given, ...lifecycle })
     return { ...record, startedAt: now, endAt: now + timeout }
   },
   renew: (record, isResumed, random, now) => renew(record, isResumed, 1000 * random.below(120), now),

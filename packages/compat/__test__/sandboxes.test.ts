@@ -146,21 +146,6 @@ describe('sandboxes', () => {
       expect((await extended.getInfo()).endAt).toEqual(endAt)
     }))
 
-  it('pause: processes end, files stay', () =>
-    withSandbox(async (sandbox, { connection }) => {
-      await sandbox.files.write('kept', 'kept')
-      const running = await sandbox.commands.run('sleep 1000', { background: true })
-      const ended = rejectionOf(running.wait())
-      expect(await sandbox.pause()).toBe(true)
-      expect(await sandbox.pause()).toBe(false)
-      expect(await ended).toBeInstanceOf(Error)
-      expect(await sandbox.isRunning()).toBe(false)
-      const again = await Sandbox.connect(sandbox.sandboxId, connection)
-      expect(await again.files.read('kept')).toBe('kept')
-      expect(await again.commands.list()).toEqual([])
-      expect(await sandbox.isRunning()).toBe(true)
-    }))
-
   it.each([
     ['paused by a call', false],
     ['paused by its time', true],
@@ -181,19 +166,6 @@ describe('sandboxes', () => {
     }),
   )
 
-  it('refuse a pause that would keep the memory', () =>
-    withSandbox(async (sandbox, { server, connection }) => {
-      const headers = { 'x-api-key': connection.apiKey, 'content-type': 'application/json' }
-      const pause = (mode: string) => {
-        const url = `${server.url}/sandboxes/${sandbox.sandboxId}/pause`
-        return request(url, { method: 'POST', headers, body: JSON.stringify({ mode }) })
-      }
-      expect(await pause('full')).toMatchObject({ status: 501, text: expect.stringContaining('filesystem') })
-      expect((await sandbox.getInfo()).state).toBe('running')
-      expect((await pause('filesystem')).status).toBe(204)
-      expect((await sandbox.getInfo()).state).toBe('paused')
-    }))
-
   it('are of any template, which exists from the first of them on', () =>
     withServer(async ({ connection }) => {
       for (const template of ['base', 'code-interpreter-v1'])
@@ -206,15 +178,10 @@ describe('sandboxes', () => {
       expect(await Template.exists('own/name', connection)).toBe(true)
     }))
 
-  it('refuse a lifecycle that needs their memory', () =>
+  it('refuse a lifecycle by which requests would wake them', () =>
     withServer(async ({ create, connection }) => {
-      for (const [lifecycle, name] of [
-        [{ onTimeout: 'pause', autoResume: true }, 'autoResume'],
-        [{ onTimeout: { action: 'pause', keepMemory: true } }, 'keepMemory'],
-      ] as const) {
-        const { message } = await rejectionOf(create({ lifecycle }))
-        expect(message).toContain(`501: nacre keeps files, and no memory: omit ${name} from the lifecycle`)
-      }
+      const refused = await rejectionOf(create({ lifecycle: { onTimeout: 'pause', autoResume: true } }))
+      expect(refused.message).toContain('501: nacre wakes no sandbox by a request: omit autoResume')
       expect(await Sandbox.list(connection).nextItems()).toEqual([])
       for (const onTimeout of ['pause', { action: 'pause', keepMemory: false }] as const) {
         const sandbox = await create({

@@ -33,6 +33,9 @@ it('that cannot be opened do not count', async () => {
   const hosted = hostedSandbox()
   const watchers = new Watchers()
   const refuse = () => watchers.create(hosted, () => Promise.reject(new Error('no such directory')))
+  await expect(refuse()).rejects.toThrow('no such directory')
+  const { size } = hosted.onHalt
   for (let count = 0; count < 300; count++) await expect(refuse()).rejects.toThrow('no such directory')
-  expect(hosted.onHalt.size).toBe(0)
+  expect(hosted.onHalt.size).toBe(size)
+  expect([...hosted.parts.values()].flatMap((part) => part.inMemory())).toEqual([])
 })

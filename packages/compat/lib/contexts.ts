@@ -7,8 +7,13 @@ import { PythonKernel } from './kernels/python.js'
 
 const MOST_CONTEXTS = 256
 
-const KERNELS = { python: PythonKernel, bash: BashKernel }
-export type Language = keyof typeof KERNELS
+export type Language = 'python' | 'bash'
+
+/** `kept` is what the same kernel has returned before a pause. */
+const KERNELS: Record<Language, new (hosted: Hosted, cwd: string, kept?: never) => Kernel> = {
+  python: PythonKernel,
+  bash: BashKernel,
+}
 
 export interface Context {
   id: string
@@ -21,16 +26,45 @@ export interface Context {
   last: Promise<unknown>
 }
 
-/** A pause ends them. */
-export const contextsOf = perRun((hosted) => new Contexts(hosted))
+/** What is kept of a context during a pause. */
+interface KeptContext extends Pick<Context, 'id' | 'language' | 'cwd' | 'createdAt'> {
+  state: unknown
+}
+
+/** A pause keeps those whose state is in a shell, and a full one also those that have none so far. */
+export const contextsOf = perRun<Contexts, KeptContext[]>('contexts', {
+  create: (hosted, kept) => new Contexts(hosted, kept ?? []),
+  keep: (contexts, snapshot) => contexts.keep(snapshot === 'full'),
+  inMemory: (contexts) => contexts.inMemory(),
+})
 
 class Contexts {
   readonly #hosted: Hosted
   readonly #all = new Map<string, Context>()
 
-  constructor(hosted: Hosted) {
+  constructor(hosted: Hosted, kept: KeptContext[]) {
     this.#hosted = hosted
+    for (const { state, ...context } of kept) this.#add(context, state)
     hosted.onHalt.add(() => this.#all.clear())
+  }
+
+  /** A text for each whose state would end with its process. */
+  inMemory(): string[] {
+    return this.list().flatMap(({ id, language, kernel }) =>
+      kernel.isInMemory() ? [`the ${language} context ${id}`] : [],
+    )
+  }
+
+  keep(isFull: boolean): KeptContext[] {
+    return this.list()
+      .map(({ id, language, cwd, createdAt, kernel }) => ({
+        id,
+        language,
+        cwd,
+        createdAt,
+        state: kernel.keep(),
+      }))
+      .filter(({ state }) => isFull || state !== undefined)
   }
 
   list(): Context[] {
@@ -53,13 +87,16 @@ class Contexts {
     if (this.#all.size >= MOST_CONTEXTS)
       throw new HttpError(429, `a sandbox has at most ${MOST_CONTEXTS} contexts`)
     const { view } = this.#hosted
-    const directory = view.resolve(cwd)
-    const context: Context = {
-      ...{ id, language, cwd: view.shown(directory), createdAt: new Date().toISOString() },
-      kernel: new KERNELS[language](this.#hosted, directory),
-      last: Promise.resolve(),
-    }
-    this.#all.set(id, context)
+    const shown = view.shown(view.resolve(cwd))
+    return this.#add({ id, language, cwd: shown, createdAt: new Date().toISOString() }, undefined)
+  }
+
+  /** `state`: what its kernel has kept. */
+  #add(known: Omit<KeptContext, 'state'>, state: unknown): Context {
+    const directory = this.#hosted.view.resolve(known.cwd)
+    const kernel = new KERNELS[known.language](this.#hosted, directory, state as never)
+    const context = { ...known, kernel, last: Promise.resolve() }
+    this.#all.set(known.id, context)
     return context
   }
 

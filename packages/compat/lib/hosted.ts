@@ -1,14 +1,19 @@
 /** A sandbox that clients have created: a sandbox of nacre in a directory of its own. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { FilesystemRules, Process, Sandbox } from 'nacre'
-import { engineError } from 'nacre/internal'
+import type { FilesystemRules, Process, Sandbox, Session } from 'nacre'
+import { engineError, isCode, SandboxError } from 'nacre/internal'
 import { backendOf, type NativeBackend } from 'nacre/internal/server'
 import { HttpError } from './failure.js'
 import type { RecordNetwork } from './network.js'
 import { View } from './view.js'
 
 const MOST_CONNECTIONS = 512
+/** Milliseconds for which a pause waits for commands of shells. */
+const PAUSE_TIMEOUT = 5000
+/** Things and characters of each that an error names. */
+const NAMED = 3
+const NAME_CHARACTERS = 60
 
 /** What is kept of a paused sandbox, whatever its API. */
 export interface SandboxRecord {
@@ -17,13 +22,22 @@ export interface SandboxRecord {
   /** Milliseconds since 1970. */
   startedAt: number
   network: RecordNetwork
+  /** What the parts of a paused sandbox go on with, by their names, if its archive has its shells. */
+  kept?: Record<string, unknown>
 }
+
+/**
+ * What a pause keeps, and what the end of a pause brings back. 'full' is everything, or the call fails. 'shells' is the files, and the
+ * shells if that can be. 'filesystem' is the files alone.
+ */
+export type Snapshot = 'full' | 'shells' | 'filesystem'
 
 /** Where and how all sandboxes of a server run. */
 export interface Place<R extends SandboxRecord = SandboxRecord> {
-  /** Creates the sandbox of nacre. */
-  open(hosted: Hosted<R>, rules: FilesystemRules): Promise<Sandbox>
+  /** Creates the sandbox of nacre. With the path of an archive, it has the shells of the archive. */
+  open(hosted: Hosted<R>, rules: FilesystemRules, archive: string | undefined): Promise<Sandbox>
   sandboxes: string
+  /** Also has the archives. */
   records: string
   /** The home directory of all sandboxes, as clients see it. */
   home: string
@@ -33,14 +47,31 @@ export interface Place<R extends SandboxRecord = SandboxRecord> {
   isMounted: boolean
 }
 
-/** What ends with the processes of a sandbox: a value for each of its runs. */
-export function perRun<T>(create: (hosted: Hosted) => T): (hosted: Hosted) => T {
+/** What ends with the processes of a sandbox, like its sessions. */
+interface Part<T, K> {
+  /** `kept`: of the run before the pause, if that has kept the shells. */
+  create(hosted: Hosted, kept: K | undefined): T
+  /** What `create` needs to go on with the shells, as JSON. */
+  keep?(value: T, snapshot: Snapshot): K
+  /** A text for each thing that only memory has, like a running interpreter. */
+  inMemory?(value: T): string[]
+}
+
+/** A value for each run of a sandbox. The name is that of the part in records. */
+export function perRun<T, K = never>(
+  name: string,
+  { create, keep, inMemory }: Part<T, K>,
+): (hosted: Hosted) => T {
   const values = new WeakMap<Hosted, T>()
   return (hosted) => {
     const known = values.get(hosted)
     if (known !== undefined) return known
-    const value = create(hosted)
+    const value = create(hosted, hosted.kept[name] as K | undefined)
     values.set(hosted, value)
+    hosted.parts.set(name, {
+      keep: (snapshot) => keep?.(value, snapshot),
+      inMemory: () => inMemory?.(value) ?? [],
+    })
     hosted.onHalt.add(() => values.delete(hosted))
     return value
   }
@@ -79,12 +110,21 @@ export class Hosted<R extends SandboxRecord = SandboxRecord> {
   readonly connections = new Set<Connection>()
   /** What else ends with the processes. */
   readonly onHalt = new Set<() => void>()
+  /** What this run goes on with, by the names of the parts. */
+  kept: Record<string, unknown> = {}
+  /** The shells that this run goes on with, by their ids. */
+  readonly shells = new Map<string, Session>()
+  /** Those that this run has used, by their names. */
+  readonly parts = new Map<string, { keep(snapshot: Snapshot): unknown; inMemory(): string[] }>()
+  /** Has the shells while the sandbox is paused. */
+  readonly archive: string
   readonly #place: Place<R>
   #sandbox: Sandbox | undefined
 
   constructor(record: R, place: Place<R>) {
     this.record = record
     this.directory = path.join(place.sandboxes, record.id)
+    this.archive = path.join(place.records, `${record.id}.nacre`)
     this.view = new View(this.directory, place.isMounted, place.home)
     this.#place = place
   }
@@ -138,29 +178,141 @@ export class Hosted<R extends SandboxRecord = SandboxRecord> {
     )
   }
 
-  /** Starts its first shell. */
-  async start(): Promise<void> {
+  /**
+   * Starts its first shell, and goes on with those of the pause, unless `snapshot` is 'filesystem'. With 'shells', resolves with the
+   * error if they are lost. Throws HttpError.
+   */
+  async start(snapshot: Snapshot): Promise<unknown> {
+    const { kept } = this.record
+    let lost: unknown
+    if (kept === undefined || snapshot === 'filesystem') await this.#open(undefined)
+    else
+      try {
+        await this.#open(kept)
+      } catch (error) {
+        if (snapshot === 'full') throw unrestored(error)
+        lost = error
+        await this.#open(undefined)
+      }
+    delete this.record.kept
+    return lost
+  }
+
+  async #open(kept: Record<string, unknown> | undefined): Promise<void> {
     const { mounts, home } = this.view
     const rules = mounts.length > 0 ? { write: [], mounts } : { write: [home] }
-    const sandbox = await this.#place.open(this, rules)
+    const sandbox = await this.#place.open(this, rules, kept && this.archive)
     try {
       await sandbox.exec(':')
+      // Late calls may have used them during the pause.
+      this.#endParts()
+      if (kept !== undefined)
+        for (const session of await sandbox.listSessions()) this.shells.set(session.id, session)
     } catch (error) {
       await sandbox.destroy()
       throw error
     }
+    this.kept = kept ?? {}
     this.#sandbox = sandbox
+  }
+
+  /** Ends all processes. With 'shells', resolves with the error if they are lost. Throws HttpError with 'full': it runs on then. */
+  async pause(snapshot: Snapshot): Promise<unknown> {
+    if (snapshot === 'filesystem') return void (await this.halt())
+    if (snapshot === 'shells') return await this.#keepShells()
+    await this.#keepAll()
+    return undefined
+  }
+
+  async #keepAll(): Promise<void> {
+    const processes = [...this.processes.values()].filter(({ process }) => process.status === 'running')
+    const inMemory = [
+      ...processes.map(({ process, pid }) => `process ${pid} (${process.command.slice(0, NAME_CHARACTERS)})`),
+      ...[...this.parts.values()].flatMap((part) => part.inMemory()),
+    ]
+    if (inMemory.length > 0) throw notFull(`would end ${listOf(inMemory)}`)
+    try {
+      await this.sandbox.suspend(this.archive, { busy: 'reject', signal: AbortSignal.timeout(PAUSE_TIMEOUT) })
+    } catch (error) {
+      // What no client has started, like a daemon. The rest of the text is about an option of nacre.
+      if (isCode(error, 'WORKSPACE_BUSY'))
+        throw notFull(`is not possible: ${error.message.split('; end them')[0]}`)
+      if ((error as Error).name === 'AbortError') throw notFull('would end code that runs in a context')
+      const reason = error instanceof SandboxError ? error.code : String(error)
+      const message = `the shells of the sandbox cannot be written to its directory (${reason}). It runs on`
+      throw new HttpError(isCode(error, 'NO_SPACE') ? 507 : 500, message)
+    }
+    this.record.kept = this.#keepParts('full')
+    await this.halt()
+  }
+
+  async #keepShells(): Promise<unknown> {
+    const kept = this.#keepParts('shells')
+    const sandbox = this.#leave()
+    if (sandbox === undefined) return undefined
+    try {
+      await sandbox.killAllProcesses()
+      // Those that wait, before their turn comes.
+      for (const session of await sandbox.listSessions())
+        for (const { id } of (await session.running()).reverse()) session.killCommand(id).catch(() => {})
+      await sandbox.suspend(this.archive, { signal: AbortSignal.timeout(PAUSE_TIMEOUT) })
+      this.record.kept = kept
+    } catch (error) {
+      return error
+    } finally {
+      await sandbox.destroy()
+    }
+    return undefined
+  }
+
+  /** A part that this run has not used goes on with what it had. */
+  #keepParts(snapshot: Snapshot): Record<string, unknown> {
+    const used = [...this.parts].map(([name, part]) => [name, part.keep(snapshot)])
+    return { ...this.kept, ...Object.fromEntries(used) }
   }
 
   /** Ends all processes. The files stay. */
   async halt(): Promise<void> {
+    await this.#leave()?.destroy()
+  }
+
+  /** Returns the sandbox of nacre, which no call finds any more. */
+  #leave(): Sandbox | undefined {
     const sandbox = this.#sandbox
     this.#sandbox = undefined
     // First, since clients then ask whether the sandbox still runs.
     for (const connection of this.connections) connection.destroy()
+    this.#endParts()
+    this.processes.clear()
+    this.kept = {}
+    return sandbox
+  }
+
+  #endParts(): void {
     for (const end of this.onHalt) end()
     this.onHalt.clear()
-    this.processes.clear()
-    await sandbox?.destroy()
+    this.parts.clear()
+    this.shells.clear()
   }
+}
+
+function listOf(names: string[]): string {
+  const more = names.length - NAMED
+  return names.slice(0, NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+function notFull(reason: string): HttpError {
+  return new HttpError(
+    501,
+    `nacre keeps no memory of processes, so a full pause ${reason}. End them, or pause with mode 'filesystem' (keepMemory: false), which keeps the files`,
+  )
+}
+
+function unrestored(error: unknown): HttpError {
+  if (error instanceof HttpError) return error
+  const reason = error instanceof Error ? error.message : String(error)
+  return new HttpError(
+    500,
+    `the shells of the sandbox cannot be brought back: ${reason}. Connect with onResume: 'reboot', which brings back the files`,
+  )
 }

@@ -11,7 +11,7 @@ export interface E2bOptions {
   port?: number
   /**
    * The directory with one directory for each sandbox. It is created with mode 0700, and must be for this user alone. Paused
-   * sandboxes stay there, and the next server has the same key. Only one server can use it at a time. Default: a temporary
+   * sandboxes stay there, with up to 512 MiB of the state of shells for each, and the next server has the same key. Only one server can use it at a time. Default: a temporary
    * directory, which `close` removes.
    */
   root?: string
@@ -35,7 +35,8 @@ export interface ServingE2b extends AsyncDisposable {
   readonly key: string
   /** The variables that point the SDKs of E2B here: E2B_API_KEY, E2B_API_URL and E2B_SANDBOX_URL. */
   readonly env: Readonly<Record<string, string>>
-  /** Ends the server and every process of its sandboxes, and removes those that were running. Paused ones stay. Idempotent. */
+  /** Ends the server and every process of its sandboxes, and removes those that were running. Paused ones stay, and the
+   * files of those whose pause was due. Idempotent. */
   close(): Promise<void>
 }
 
@@ -52,7 +53,7 @@ export interface DaytonaOptions {
   port?: number
   /**
    * The directory with one directory for each sandbox. It is created with mode 0700, and must be for this user alone. All
-   * sandboxes stay there, stopped, for the next server, which has the same key. Only one server can use it at a time. Default: a
+   * sandboxes stay there, stopped, with up to 512 MiB of the state of shells for each, for the next server, which has the same key. Only one server can use it at a time. Default: a
    * temporary directory, which `close` removes.
    */
   root?: string

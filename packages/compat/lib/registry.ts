@@ -4,16 +4,17 @@ import path from 'node:path'
 import type { Logger } from 'nacre'
 import { clock, kinds, report } from 'nacre/internal'
 import { HttpError } from './failure.js'
-import { Hosted, type Place, type SandboxRecord } from './hosted.js'
+import { Hosted, type Place, type SandboxRecord, type Snapshot } from './hosted.js'
 import { parse } from './http.js'
 import { removeTree } from './root.js'
 
-/** What happens to a sandbox by itself. */
-export interface Due {
-  /** Milliseconds since 1970. */
-  at: number
-  end: 'pause' | 'remove'
-}
+/** Sandboxes of a server, with those that are paused. */
+const MOST_SANDBOXES = 1000
+/** Milliseconds until a pause is tried again that was due and was not possible. */
+const RETRY_TIME = 60_000
+
+/** What happens to a sandbox by itself. `at` is in milliseconds since 1970. */
+export type Due = { at: number } & ({ end: 'pause'; snapshot: Snapshot } | { end: 'remove' })
 
 export type Change = 'running' | 'paused' | 'removed'
 
@@ -51,6 +52,8 @@ export class Registry<R extends SandboxRecord> {
   readonly #clock: Clock
   /** They cancel the timer of a sandbox. */
   readonly #timers = new Map<string, () => void>()
+  /** Why a pause that was due was not possible, as it was reported. */
+  readonly #refusals = new WeakMap<Hosted<R>, string>()
   /** Of one sandbox, one thing at a time starts, pauses or ends it. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #starting = 0
@@ -80,6 +83,17 @@ export class Registry<R extends SandboxRecord> {
         await removeTree(directory).catch((error) => this.#warn(`${directory} cannot be removed`, error))
       }
     }
+    await this.#sweepRecords()
+  }
+
+  /** Removes records and archives without a sandbox, also those that were being written. */
+  async #sweepRecords(): Promise<void> {
+    const { sandboxes, records } = this.#options.place
+    const known = new Set(await readdir(sandboxes))
+    for (const name of await readdir(records)) {
+      const id = name.replace(/^\./, '').split('.', 1)[0] ?? ''
+      if (!known.has(id)) await rm(path.join(records, name), { force: true })
+    }
   }
 
   get(id: string): Hosted<R> | undefined {
@@ -95,8 +109,13 @@ export class Registry<R extends SandboxRecord> {
     const { place, isKept } = this.#options
     const hosted = new Hosted(record, place)
     return this.#change(hosted, async () => {
+      if (this.#all.size + this.#starting >= MOST_SANDBOXES)
+        throw new HttpError(
+          429,
+          `the server keeps ${MOST_SANDBOXES} sandboxes, which is its limit: remove paused ones`,
+        )
       try {
-        await this.#start(hosted, async () => {
+        await this.#start(hosted, 'filesystem', async () => {
           await hosted.createDirectory()
           if (isKept) await this.#write(hosted)
         })
@@ -117,8 +136,12 @@ export class Registry<R extends SandboxRecord> {
     if (this.#all.get(id) !== hosted) return
     const now = this.#clock.now()
     const due = this.#options.due(hosted, now)
-    if (due === undefined) return
-    const wait = Math.min(Math.max(due.at - now, 0), kinds.MAX_MILLISECONDS)
+    if (due !== undefined) this.#look(hosted, due.at - now)
+  }
+
+  #look(hosted: Hosted<R>, milliseconds: number): void {
+    const { id } = hosted.record
+    const wait = Math.min(Math.max(milliseconds, 0), kinds.MAX_MILLISECONDS)
     const cancel = this.#clock.after(wait, () => {
       this.#change(hosted, () => this.#endIfDue(hosted)).catch((error) =>
         this.#warn(`sandbox ${id} cannot be ended`, error),
@@ -133,22 +156,37 @@ export class Registry<R extends SandboxRecord> {
     const now = this.#clock.now()
     const due = this.#options.due(hosted, now)
     if (due === undefined || due.at > now) this.schedule(hosted)
-    else if (due.end === 'pause') await this.#pause(hosted)
+    else if (due.end === 'pause') await this.#pauseWhenDue(hosted, due.snapshot)
     else {
       this.#forget(hosted)
       await this.#remove(hosted)
     }
   }
 
-  /** False when it was paused already. */
-  pause(hosted: Hosted<R>): Promise<boolean> {
-    return this.#change(hosted, () => this.#pause(hosted))
+  /** No caller would learn that less is kept, so the sandbox runs on as long as its programs. */
+  async #pauseWhenDue(hosted: Hosted<R>, snapshot: Snapshot): Promise<void> {
+    try {
+      await this.#pause(hosted, snapshot)
+    } catch (error) {
+      const reason = (error as Error).message
+      if (this.#refusals.get(hosted) !== reason)
+        this.#warn(`sandbox ${hosted.record.id} is due to be paused, and runs on`, error)
+      this.#refusals.set(hosted, reason)
+      this.#stopTimer(hosted)
+      if (this.#all.get(hosted.record.id) === hosted) this.#look(hosted, RETRY_TIME)
+    }
   }
 
-  async #pause(hosted: Hosted<R>): Promise<boolean> {
+  /** False when it was paused already. Throws HttpError, and the sandbox runs on, if a full pause is not possible. */
+  pause(hosted: Hosted<R>, snapshot: Snapshot): Promise<boolean> {
+    return this.#change(hosted, () => this.#pause(hosted, snapshot))
+  }
+
+  async #pause(hosted: Hosted<R>, snapshot: Snapshot): Promise<boolean> {
     if (hosted.state === 'paused') return false
+    const lost = await hosted.pause(snapshot)
+    if (lost !== undefined) this.#warn(`the shells of sandbox ${hosted.record.id} cannot be kept`, lost)
     this.#stopTimer(hosted)
-    await hosted.halt()
     this.onChange(hosted, 'paused', this.#clock.now())
     this.schedule(hosted)
     await this.#keep(hosted)
@@ -157,19 +195,30 @@ export class Registry<R extends SandboxRecord> {
 
   /**
    * Returns false when it was running already. `renew` sets the times of the sandbox that runs, before one that has passed
-   * can end it.
+   * can end it. Throws HttpError, and it stays paused, if a full pause cannot be undone.
    */
-  resume(hosted: Hosted<R>, renew: (isResumed: boolean) => void): Promise<boolean> {
+  resume(hosted: Hosted<R>, snapshot: Snapshot, renew: (isResumed: boolean) => void): Promise<boolean> {
     return this.#change(hosted, async () => {
       if (this.#all.get(hosted.record.id) !== hosted) throw new HttpError(404, 'the sandbox was removed')
       const isResumed = hosted.state === 'paused'
-      if (isResumed) await this.#start(hosted)
+      if (isResumed) await this.#start(hosted, snapshot)
       renew(isResumed)
       if (isResumed) this.onChange(hosted, 'running', this.#clock.now())
       this.schedule(hosted)
       if (this.#options.isKept) await this.#keep(hosted)
       else if (isResumed) await rm(this.#fileOf(hosted.record.id), { force: true })
+      // After the record, which names it.
+      if (isResumed) await rm(hosted.archive, { force: true })
       return isResumed
+    })
+  }
+
+  /** Gives a sandbox that runs other times, after a pause that is under way. Throws HttpError for one that is paused. */
+  renew(hosted: Hosted<R>, renew: () => void): Promise<void> {
+    return this.#change(hosted, async () => {
+      if (hosted.state !== 'running') throw new HttpError(404, `Sandbox ${hosted.record.id} is not running`)
+      renew()
+      this.schedule(hosted)
     })
   }
 
@@ -202,18 +251,23 @@ export class Registry<R extends SandboxRecord> {
     return isKnown
   }
 
-  /** Ends all that run. Paused ones stay for the next server. */
+  /** Ends all that run. Paused ones stay for the next server, and those whose pause was due. */
   async close(): Promise<void> {
     this.#isClosed = true
     // Others may begin meanwhile.
     while (this.#changes.size > 0) await Promise.allSettled(this.#changes.values())
     const running = this.list().filter(({ state }) => state === 'running')
-    const end = (hosted: Hosted<R>) => (this.#options.isKept ? this.pause(hosted) : this.remove(hosted))
+    const end = (hosted: Hosted<R>) => {
+      const due = this.#options.due(hosted, this.#clock.now())
+      const isOverdue = due?.end === 'pause' && due.at <= this.#clock.now()
+      if (this.#options.isKept) return this.pause(hosted, 'shells')
+      return isOverdue ? this.pause(hosted, 'filesystem') : this.remove(hosted)
+    }
     await Promise.allSettled(running.map(end))
     for (const hosted of this.list()) this.#stopTimer(hosted)
   }
 
-  async #start(hosted: Hosted<R>, prepare?: () => Promise<void>): Promise<void> {
+  async #start(hosted: Hosted<R>, snapshot: Snapshot, prepare?: () => Promise<void>): Promise<void> {
     const { maxRunning } = this.#options
     const running = this.list().filter(({ state }) => state === 'running').length
     if (running + this.#starting >= maxRunning)
@@ -222,7 +276,8 @@ export class Registry<R extends SandboxRecord> {
     this.#starting += 1
     try {
       await prepare?.()
-      await hosted.start()
+      const lost = await hosted.start(snapshot)
+      if (lost !== undefined) this.#warn(`the shells of sandbox ${hosted.record.id} are lost`, lost)
     } finally {
       this.#starting -= 1
     }
@@ -251,6 +306,7 @@ export class Registry<R extends SandboxRecord> {
       this.#warn(`${hosted.directory} cannot be removed`, error),
     )
     await rm(this.#fileOf(hosted.record.id), { force: true })
+    await rm(hosted.archive, { force: true })
   }
 
   #stopTimer({ record }: Hosted<R>): void {

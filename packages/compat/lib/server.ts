@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import os from 'node:os'
 import type { Duplex } from 'node:stream'
 import { endAfterReplies, type ListenerEnd, listen, replay, wantsWebSocket } from '@nacre/server/internal'
-import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
+import { type FilesystemRules, type Logger, Sandbox, type SandboxOptions } from 'nacre'
 import { engineError, isCode, kinds, report } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { checkCaller, type Preview, previewOf } from './guard.js'
@@ -127,11 +127,11 @@ async function placeOf<R extends SandboxRecord>(
     isMounted,
     home,
     user,
-    async open({ view, record }: Hosted<R>, rules: FilesystemRules) {
+    async open({ view, record }: Hosted<R>, rules: FilesystemRules, archive: string | undefined) {
       const network = networkRules(record.network)
       if (isolation === 'none' && record.network !== 'host')
         throw new HttpError(501, "with isolation 'none', a sandbox cannot be kept from the network")
-      return new Sandbox({
+      const options: SandboxOptions = {
         cwd: view.home,
         extendEnv: false,
         env: {
@@ -153,7 +153,8 @@ async function placeOf<R extends SandboxRecord>(
                 filesystem: { ...rules, hide: [...secrets, ...(await hiddenPaths(root, isMounted))] },
               },
         logger,
-      })
+      }
+      return archive === undefined ? new Sandbox(options) : (await Sandbox.resume(archive, options)).sandbox
     },
   }
 }

@@ -1,7 +1,7 @@
 //! The result of a foreground command.
 
 use super::KilledBy;
-use crate::wanted::Denial;
+use crate::wanted::{Denial, Denied};
 use nacre_isolation::explain::Refusal;
 use nacre_protocol::shell::{Lost, Usage};
 use std::path::PathBuf;
@@ -59,6 +59,13 @@ pub struct Outcome {
     pub denials: Vec<Denial>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Vec<String>,
-    /// Files that the rules have refused, if it has failed and says so.
+    /// Files that the rules have refused: all of them if they are observed, else those that it names, if it has failed.
     pub refusals: Vec<Refusal>,
+}
+
+impl Outcome {
+    /// Adds what was refused while it ran.
+    pub fn deny(&mut self, denied: Denied) {
+        (self.denials, self.refusals) = (denied.connections, denied.files);
+    }
 }

@@ -20,17 +20,20 @@ mod socks;
 pub use hosts::Target;
 pub use observer::{Requests, TracedRequest};
 
+use crate::feed::{Feed, What};
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
 use crate::sys;
-use crate::wanted::{Denial, Refuser, Wanted};
+use crate::wanted::{Denial, Denied, Refuser, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
 use nacre_egress::{Egress, Origin, Plan, hung_up};
 use nacre_protocol::connections::{Caller, ConnectionReport, LONGEST_REPORT};
 use nacre_protocol::redirect::MARK;
+use nacre_protocol::refusal::{FileRefusal, Rule};
 use nacre_protocol::{message, socket};
 use names::Names;
+use nix::poll::PollFlags;
 use observer::SessionObserver;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -40,7 +43,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
@@ -55,13 +58,15 @@ const MAX_LOOKUPS: usize = 16;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when the process has no free descriptor. Others will be closed.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Maximum denials kept for one command.
+/// How often a session that learns looks whether it has ended.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// Maximum denials kept for one command. What is learned of files has the broker's bound.
 const MAX_DENIALS: usize = 100;
 /// Clients of which nothing was read yet. Each has a connection, or has just lost it.
 const MAX_CALLERS: usize = 2 * MAX_CONNECTIONS;
 
 /// The connections that were refused since the last command began: by the proxy, and by the broker where programs ignore
-/// the proxy.
+/// the proxy. Also the files, as far as the broker observes them.
 #[derive(Clone, Debug)]
 pub struct Denials {
     known: Arc<Lock<Reported>>,
@@ -70,14 +75,24 @@ pub struct Denials {
     reports: Arc<(OwnedFd, OwnedFd)>,
     /// Answers about hosts that no list has. What was answered for a command ends with it, too.
     asking: Option<Asking>,
+    /// Nothing is refused: they are what the rules would refuse.
+    learns: bool,
     /// The id of the command that runs, if its requests are traced; otherwise 0.
     traced: Arc<AtomicU64>,
 }
 
 /// What the reports and the proxy have said.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Reported {
     list: Vec<Denial>,
+    files: Vec<FileRefusal>,
+    /// Gets each of them, as of this session.
+    feed: Arc<Feed>,
+    session: Arc<str>,
+    /// Nothing is refused, and the broker reports each file once.
+    learns: bool,
+    /// The file with the rules, which the broker takes for any other one that they protect.
+    rules_file: Option<PathBuf>,
     /// The processes that have connected to the proxy, by their addresses.
     callers: VecDeque<(SocketAddr, Arc<Caller>)>,
 }
@@ -86,7 +101,21 @@ impl Reported {
     /// Adds a denial, unless it is listed: programs try the same target again and again.
     fn add(&mut self, denial: Denial) {
         if self.list.len() < MAX_DENIALS && !self.list.iter().any(|listed| listed.is_like(&denial)) {
+            self.feed.push(&self.session, What::Denied { denial: denial.clone() });
             self.list.push(denial);
+        }
+    }
+
+    fn add_file(&mut self, mut refusal: FileRefusal) {
+        if self.rules_file.as_ref() == Some(&refusal.tree) {
+            refusal.rule = Rule::File;
+        }
+        let is_new = self.files.len() < MAX_DENIALS && !self.files.contains(&refusal);
+        if is_new {
+            self.feed.push(&self.session, What::Refused(refusal.clone()));
+        }
+        if is_new || self.learns {
+            self.files.push(refusal);
         }
     }
 
@@ -104,6 +133,10 @@ impl Reported {
                     self.callers.push_back((address, Arc::new(caller)));
                     continue;
                 }
+                Ok(ConnectionReport::File(refusal)) => {
+                    self.add_file(refusal);
+                    continue;
+                }
                 Err(_) => continue,
             };
             self.add(Denial { caller: Some(Arc::new(caller)), ..Denial::new(Wanted::to(target), cause) });
@@ -112,15 +145,33 @@ impl Reported {
 }
 
 impl Denials {
-    /// Creates an empty list.
+    /// Creates an empty list. `rules_file`: the file with the rules, if it is protected. `requests`: whose feed gets each denial.
     ///
     /// # Errors
     /// Those of socketpair(2).
-    pub fn new(asking: Option<Asking>) -> io::Result<Self> {
+    pub fn new(
+        asking: Option<Asking>,
+        rules_file: Option<PathBuf>,
+        learns: bool,
+        requests: &Requests,
+    ) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         sys::set_nonblocking(&ours)?;
         sys::set_nonblocking(&theirs)?;
-        Ok(Self { known: Arc::default(), reports: Arc::new((ours, theirs)), asking, traced: Arc::default() })
+        let (feed, session) = (Arc::clone(&requests.feed), Arc::clone(&requests.session));
+        let (list, files, callers) = Default::default();
+        let known = Arc::new(Lock::new(Reported { list, files, feed, session, learns, rules_file, callers }));
+        let reports = Arc::new((ours, theirs));
+        if learns {
+            let (known, reports) = (Arc::downgrade(&known), Arc::downgrade(&reports));
+            std::thread::Builder::new().name("nacre-learn".into()).spawn(move || {
+                while let (Some(known), Some(reports)) = (known.upgrade(), reports.upgrade()) {
+                    let _ = socket::await_events(reports.0.as_fd(), PollFlags::POLLIN, Instant::now() + BETWEEN_LOOKS);
+                    known.lock().receive(reports.0.as_fd());
+                }
+            })?;
+        }
+        Ok(Self { known, learns, reports, asking, traced: Arc::default() })
     }
 
     /// The broker's end of its reports.
@@ -155,17 +206,22 @@ impl Denials {
     }
 
     /// Removes and returns all denials: a command has ended.
-    pub fn end_command(&self) -> Vec<Denial> {
+    pub fn end_command(&self) -> Denied {
         self.traced.store(0, Ordering::Relaxed);
         self.asking.iter().for_each(Asking::end_command);
         self.take()
     }
 
+    /// Receives what the broker has reported: the feed has it then.
+    pub fn receive(&self) {
+        self.known.lock().receive(self.reports.0.as_fd());
+    }
+
     /// Removes and returns all denials.
-    pub fn take(&self) -> Vec<Denial> {
+    pub fn take(&self) -> Denied {
         let mut known = self.known.lock();
         known.receive(self.reports.0.as_fd());
-        std::mem::take(&mut known.list)
+        Denied { connections: std::mem::take(&mut known.list), files: std::mem::take(&mut known.files) }
     }
 }
 
@@ -196,6 +252,8 @@ pub struct Policy {
     /// Decrypts the connections to hosts with a secret, if there are any.
     egress: Option<Arc<Egress>>,
     functions: Functions,
+    /// Everything is allowed, and what would not be is recorded as refused.
+    learns: bool,
     /// The process whose connection this is about, where it is known.
     caller: Option<Arc<Caller>>,
 }
@@ -236,8 +294,18 @@ impl Policy {
         }
         let deny = HostList::new(&hosts.deny).into();
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        let functions = functions.clone();
-        let policy = Self { allow: allow.into(), deny, denials, names, lookups, egress: None, functions, caller: None };
+        let (functions, denials_learn) = (functions.clone(), denials.learns);
+        let policy = Self {
+            allow: allow.into(),
+            deny,
+            denials,
+            names,
+            lookups,
+            egress: None,
+            functions,
+            learns: denials_learn,
+            caller: None,
+        };
         let decrypts = !hosts.plan.is_empty();
         // It has a policy without itself.
         let observer = || Arc::new(SessionObserver { policy: policy.clone(), requests });
@@ -258,6 +326,16 @@ impl Policy {
     /// Applies the lists. Some clients resolve names first, so an address may stand for a name: the target has that name
     /// from now on. Nothing is asked for loopback addresses, the link and metadata services: only the list can allow them.
     fn rule(&self, target: Target) -> Ruling {
+        match self.ruling(target) {
+            Ruling::Denied(target, cause) if self.learns => {
+                self.deny(&target, cause);
+                Ruling::Allowed(target)
+            }
+            ruling => ruling,
+        }
+    }
+
+    fn ruling(&self, target: Target) -> Ruling {
         let name = match target.address() {
             // It can also be listed itself.
             Some(IpAddr::V4(address)) if !self.allow.covers(&target) => self.names.name_of(address),
@@ -271,14 +349,14 @@ impl Policy {
             return Ruling::Allowed(target);
         }
         match &self.denials.asking {
-            Some(asking) if !target.is_own() => Ruling::Open(target, asking.clone()),
+            Some(asking) if !target.is_own() && !self.learns => Ruling::Open(target, asking.clone()),
             _ => Ruling::Denied(target, Refuser::Unlisted),
         }
     }
 
     /// What refuses connections to a target, before its name is looked up. A question counts as a refusal.
     pub fn judge(&self, target: &Target) -> Option<Denial> {
-        let (target, cause) = match self.rule(target.clone()) {
+        let (target, cause) = match self.ruling(target.clone()) {
             Ruling::Allowed(_) => return None,
             Ruling::Denied(target, cause) => (target, cause),
             Ruling::Open(target, _) => (target, Refuser::Answer),

@@ -98,6 +98,9 @@ impl Secrets {
 /// The isolation without what differs between two programs that give a sandbox the same one.
 pub(super) fn comparable(isolation: Option<&Isolation>) -> Option<Isolation> {
     let mut isolation = isolation.cloned();
+    for rules in isolation.iter_mut().map(|isolation| &mut isolation.rules) {
+        (rules.explains, rules.learns, rules.filesystem.rules_file) = (false, false, None);
+    }
     for secret in isolation.iter_mut().flat_map(|isolation| &mut isolation.hosts.plan.secrets) {
         (secret.value, secret.placeholder) = (Value::default(), String::new());
     }

@@ -23,7 +23,7 @@ use nacre_isolation::offer::Offer;
 use nacre_isolation::project;
 use nacre_isolation::real;
 use nacre_isolation::trust;
-use nacre_protocol::confinement::{Confinement, Guarding, Namespaces, Network, ProjectFiles};
+use nacre_protocol::confinement::{Confinement, Guarding, Namespaces, Network, ProjectFiles, Rules};
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -116,7 +116,7 @@ impl Deciding {
         let requests = Requests { file: request_log(isolation)?, ..self.requests.clone() };
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|error| unsupported(error.rule, &error.reason))?;
-        let denials = isolation::denials(&confinement, &self.answering)?;
+        let denials = isolation::denials(&confinement, &self.answering, &requests)?;
         let functions = &self.answering.functions;
         let proxied = isolation::proxied(&mut confinement, &isolation.hosts, functions, denials.clone(), requests)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
@@ -374,7 +374,9 @@ impl Sandbox {
         request_log(isolation)?;
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
-        let mut confinement = decide::decide(&isolation.rules, &offer, deciding.places()?)
+        // Nor anything to report to.
+        let rules = Rules { explains: false, learns: false, ..isolation.rules.clone() };
+        let mut confinement = decide::decide(&rules, &offer, deciding.places()?)
             .map_err(|error| unsupported(error.rule, &error.reason))?;
         set_variable(env, "TMPDIR", confinement.temporary.clone().into());
         for (name, value) in deciding.caches.give(&isolation.rules, &mut confinement) {
@@ -394,8 +396,13 @@ impl Sandbox {
         caches: Caches,
     ) -> Deciding {
         let config = &self.inner.config;
+        let mut isolation = isolation.cloned();
+        // What is kept of a session does not have it.
+        if let (Some(isolation), Some(own)) = (&mut isolation, &config.isolation) {
+            isolation.rules.explains |= own.rules.explains;
+        }
         Deciding {
-            isolation: isolation.cloned(),
+            isolation,
             requests: Requests {
                 session: answering.functions.session.as_str().into(),
                 on_traced: config.on_traced.clone(),

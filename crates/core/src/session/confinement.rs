@@ -63,6 +63,7 @@ pub(super) struct Enclosure {
 pub struct Judgement {
     confinement: Arc<Confinement>,
     policy: Option<Policy>,
+    denials: Option<Denials>,
     run_as: RunAs,
 }
 
@@ -73,6 +74,11 @@ impl Judgement {
     /// `ENGINE_ERROR`.
     pub async fn path(self, path: PathBuf) -> Result<Vec<Refusal>, Error> {
         blocking(move || Ok(explain::judge(&path, &self.confinement, &self.ran([&path, &path])))).await
+    }
+
+    /// Lets the feed have all that was refused so far.
+    pub fn receive(&self) {
+        self.denials.iter().for_each(Denials::receive);
     }
 
     /// What refuses connections to a host and port.
@@ -134,14 +140,15 @@ impl Enclosure {
         self.newcomers.as_ref()
     }
 
-    /// The connections that were refused.
+    /// What was refused.
     pub(super) fn denials(&self) -> Option<Denials> {
         self.isolation.as_ref()?.denials.clone()
     }
 
-    /// Whether a failure can be explained by the rules for files.
+    /// Whether what a failed command prints is to be explained by the rules for files: nothing observes what it does.
     pub(super) fn explains(&self) -> bool {
-        self.isolation.as_ref().is_some_and(|isolation| isolation.confinement.filesystem.is_some())
+        let confinement = self.isolation.as_ref().map(|isolation| &isolation.confinement);
+        confinement.is_some_and(|confinement| confinement.filesystem.is_some() && confinement.observed.is_none())
     }
 
     /// What judges paths and hosts. Nothing without rules.
@@ -150,6 +157,7 @@ impl Enclosure {
         Some(Judgement {
             confinement: Arc::clone(&isolation.confinement),
             policy: isolation.proxied.as_ref().map(|proxied| proxied.policy.clone()),
+            denials: isolation.denials.clone(),
             run_as: user.map_or_else(RunAs::own, |user| user.run_as.clone()),
         })
     }

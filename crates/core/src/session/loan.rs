@@ -11,7 +11,7 @@ use crate::output::capture::Capture;
 use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::{Channel, Received};
-use crate::wanted::Denial;
+use crate::wanted::Denied;
 use nacre_isolation::git_config::GitConfigs;
 use nacre_isolation::masks::Disturbance;
 use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
@@ -31,7 +31,7 @@ pub(super) struct Loan {
     pub pipes: Option<OutputPipes>,
     /// Its observers, who learn of the end of a command before its caller does. So only the session answers while there are some.
     pub feed: Arc<Feed>,
-    /// The denials of the session's proxy.
+    /// What was refused.
     pub denials: Option<Denials>,
     /// What programs of the machine have replaced.
     pub disturbance: Option<Arc<Disturbance>>,
@@ -64,7 +64,7 @@ pub(super) struct Answered {
     pub output: [Vec<u8>; 2],
     /// Bytes not kept of each.
     pub dropped: (u64, u64),
-    pub denials: Vec<Denial>,
+    pub denied: Denied,
     pub duration: Duration,
 }
 
@@ -175,13 +175,14 @@ impl Sent {
             capture.drain(&mut request.sink);
             loan.pipes = OutputPipes::reclaim(capture.finish(&mut outcome, &mut request.sink), writers).ok();
         }
-        outcome.denials = loan.denials.as_ref().map(Denials::end_command).unwrap_or_default();
+        let denied = loan.denials.as_ref().map(Denials::end_command).unwrap_or_default();
+        outcome.deny(denied.clone());
         outcome.duration = self.begun.elapsed();
         loan.pace.ended(outcome.duration);
         self.answered = Some(Answered {
             output: [outcome.stdout.clone(), outcome.stderr.clone()],
             dropped: outcome.dropped,
-            denials: outcome.denials.clone(),
+            denied,
             duration: outcome.duration,
         });
         // The session keeps up with a few small results, not with many large ones.

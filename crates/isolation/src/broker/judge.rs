@@ -110,7 +110,7 @@ pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
     if confinement.namespaces.is_some() && is_below(Path::new(SHARED_MEMORY)) {
         return true;
     }
-    let Some(rules) = &confinement.filesystem else { return is_below(&confinement.temporary) };
+    let Some(rules) = confinement.judged() else { return is_below(&confinement.temporary) };
     let shown =
         rules.mounts.iter().find_map(|Mount { source, target }| Some(source.join(place.strip_prefix(target).ok()?)));
     if let Some(shown) = shown {

@@ -8,15 +8,21 @@
 //!
 //! Programs that ignore the session's proxy reach it this way, too: the broker connects them to it.
 //!
+//! If the session explains refusals, the filter also passes the calls that use files by path. The broker lets the kernel carry
+//! out each of them, and only reports those that the rules refuse.
+//!
 //! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection has its own fork,
 //! since connecting may take minutes, and since paths of Unix sockets are looked up inside the namespaces.
 
+mod attempt;
 mod judge;
 mod notification;
+mod observer;
 mod peer;
 mod redirect;
 mod request;
 
+use crate::explain::Ran;
 use crate::namespaces::Handles;
 use nacre_containment::fork::{fork, kill};
 use nacre_protocol::confinement::Confinement;
@@ -24,11 +30,13 @@ use nacre_protocol::socket;
 use nacre_protocol::standing::RunAs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notification::Listener;
+use observer::Observer;
 use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, wait};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+pub use attempt::numbers as observed_calls;
 pub use notification::{can_redirect, install_with_listener};
 
 /// Maximum concurrent connection attempts. Further attempts fail with EAGAIN.
@@ -89,18 +97,22 @@ impl Broker {
         Ok(Self { policy, connected, outbox, inbox, pid: None })
     }
 
-    /// Forks the broker if it is not running. It inherits all descriptors, so no descriptor may be open that should
-    /// close when a program exits.
+    /// Forks the broker if it is not running. It inherits all descriptors but those in `open`, so no other descriptor may be
+    /// open that should close when a program exits.
     ///
     /// # Errors
     /// Those of fork(2).
-    pub fn ensure(&mut self, inside: &Inside) -> io::Result<()> {
+    pub fn ensure(&mut self, inside: &Inside, open: &[OwnedFd]) -> io::Result<()> {
         if self.pid.is_some() {
             return Ok(());
         }
         let parent = std::process::id();
         let (child, _) = fork(0, None)?;
         if child == 0 {
+            for descriptor in open {
+                // SAFETY: a number only. This process exits without dropping its owner.
+                unsafe { libc::close(descriptor.as_raw_fd()) };
+            }
             // The broker is useless without the supervisor.
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
             if std::os::unix::process::parent_id() == parent {
@@ -141,6 +153,9 @@ impl Drop for Broker {
 fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connected) {
     let mut listeners: Vec<Listener> = Vec::new();
     let mut helpers = 0;
+    let own = RunAs::own();
+    let ran = Ran::as_user(policy.user.as_ref().unwrap_or(&own));
+    let mut observer = Observer::new(inside.confinement, policy.reports.as_deref(), &ran);
     loop {
         let mut fds = vec![PollFd::new(inbox.as_fd(), PollFlags::POLLIN)];
         fds.extend(listeners.iter().map(|listener| PollFd::new(listener.as_fd(), PollFlags::POLLIN)));
@@ -153,6 +168,11 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
         }
         for (listener, _) in listeners.iter().zip(&ready[1..]).filter(|(_, ready)| ready.contains(PollFlags::POLLIN)) {
             let Ok(call) = listener.receive() else { continue };
+            if call.number != libc::SYS_connect {
+                observer.iter_mut().for_each(|observer| observer.look(&call));
+                listener.pass(&call);
+                continue;
+            }
             if helpers == MAX_HELPERS {
                 listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EAGAIN)));
                 continue;
@@ -172,7 +192,14 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
         listeners.retain(|_| !ended.next().unwrap_or(false));
         if !ready[0].is_empty() {
             match socket::receive_with(inbox.as_fd(), &mut [0; 1]) {
-                Ok((1.., descriptors)) => listeners.extend(descriptors.into_iter().map(Listener::new)),
+                Ok((1.., descriptors)) => {
+                    let new = descriptors.into_iter().map(Listener::new);
+                    listeners.extend(new.inspect(|listener| {
+                        if observer.is_some() {
+                            listener.answer_quickly()
+                        }
+                    }));
+                }
                 _ => return,
             }
         }

@@ -39,23 +39,27 @@ pub fn install_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedF
     Err(io::Error::last_os_error())
 }
 
-/// A call of connect(2) that waits for its reply.
+/// A call that waits for its reply: connect(2), or one that uses files.
 pub struct Call {
     id: u64,
     /// The calling thread.
     pub thread: i32,
-    /// The socket's descriptor number.
-    pub socket: i32,
-    /// The memory address of the socket address.
-    pub address: u64,
-    /// Its length.
-    pub length: usize,
+    /// The number of the system call.
+    pub number: libc::c_long,
+    /// Its arguments.
+    pub arguments: [u64; 6],
 }
 
 impl Call {
     /// The kernel's id of the call.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The socket's descriptor number, the memory address of the socket address, and its length, of connect(2).
+    pub fn connection(&self) -> (i32, u64, usize) {
+        let [socket, address, length, ..] = self.arguments;
+        (socket as i32, address, length as u32 as usize)
     }
 }
 
@@ -80,6 +84,14 @@ impl Listener {
         Self(descriptor)
     }
 
+    /// Lets the caller of a quick answer run next on the same processor (Linux 6.6): a call takes half of the time then.
+    pub fn answer_quickly(&self) {
+        /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
+        const SYNC_WAKE_UP: u64 = 1;
+        // SAFETY: the flags are a number. An older kernel refuses them.
+        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+    }
+
     /// Receives the next call.
     ///
     /// # Errors
@@ -93,13 +105,11 @@ impl Listener {
             }
             notification
         };
-        let [socket, address, length, ..] = notification.data.args;
         Ok(Call {
             id: notification.id,
             thread: notification.pid as i32,
-            socket: socket as i32,
-            address,
-            length: length as u32 as usize,
+            number: notification.data.nr.into(),
+            arguments: notification.data.args,
         })
     }
 
@@ -111,7 +121,16 @@ impl Listener {
     /// Ends the call with a result.
     pub fn answer(&self, call: &Call, result: io::Result<()>) {
         let error = result.err().map_or(0, |error| -error.raw_os_error().unwrap_or(libc::EPERM));
-        let response = libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 };
+        self.reply(libc::seccomp_notif_resp { id: call.id, val: 0, error, flags: 0 });
+    }
+
+    /// Lets the kernel carry the call out.
+    pub fn pass(&self, call: &Call) {
+        let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
+        self.reply(libc::seccomp_notif_resp { id: call.id, val: 0, error: 0, flags });
+    }
+
+    fn reply(&self, response: libc::seccomp_notif_resp) {
         // SAFETY: the structure outlives the call. A dead caller needs no reply.
         unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
     }
@@ -125,7 +144,7 @@ impl Listener {
             id: call.id,
             flags: libc::SECCOMP_ADDFD_FLAG_SETFD as u32,
             srcfd: descriptor.as_raw_fd() as u32,
-            newfd: call.socket as u32,
+            newfd: call.connection().0 as u32,
             newfd_flags: libc::O_CLOEXEC as u32,
         };
         // SAFETY: the structure outlives the call.

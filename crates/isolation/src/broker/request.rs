@@ -75,8 +75,9 @@ fn connect(
     connected: &Connected,
 ) -> io::Result<()> {
     let process = process_of(call.thread)?;
-    let bytes = read_memory(process, call.address, call.length)?;
-    let theirs = take_socket(process, call.socket)?;
+    let (socket, address, length) = call.connection();
+    let bytes = read_memory(process, address, length)?;
+    let theirs = take_socket(process, socket)?;
     let cwd = open(format!("/proc/{}/cwd", call.thread).as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let caller = policy.reports.as_ref().map(|_| caller(process)).unwrap_or_default();
     // The pid of a process that has ended meanwhile may belong to another process now.
@@ -135,7 +136,11 @@ fn connect(
             connected(Connection::Command, ours.into());
             Ok(())
         }
-        Verdict::Refuse => Err(abstract_name.map_or_else(refused, refused_socket)),
+        Verdict::Refuse => {
+            let is_abstract = abstract_name.is_some();
+            let error = abstract_name.map_or_else(refused, refused_socket);
+            if is_abstract && inside.confinement.learns() { super::connect(&theirs, &bytes) } else { Err(error) }
+        }
     };
     // A network namespace of the session's own leads nowhere. Libraries of resolvers also connect datagram sockets to the
     // addresses of names, to compare them.
@@ -177,13 +182,20 @@ fn connect_path(
     nix::unistd::fchdir(&proc_directory)?;
     let link = format!("self/fd/{}", found.as_raw_fd());
     let place = PathBuf::from(nix::fcntl::readlink(link.as_str())?);
-    if !is_own(&place, inside.confinement) {
-        return Err(refused(place.to_string_lossy().into_owned()));
+    let (is_own, learns) = (is_own(&place, inside.confinement), inside.confinement.learns());
+    if !is_own {
+        let error = refused(place.to_string_lossy().into_owned());
+        if !learns {
+            return Err(error);
+        }
     }
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend_from_slice(OsString::from(link).as_bytes());
     address.push(0);
     super::connect(theirs, &address)?;
+    if learns && !is_own {
+        return Ok(());
+    }
     let has_pid_namespace = inside.confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
     peer::check(theirs, has_pid_namespace, policy.supervisor).map_err(|error| {
         // The program keeps its socket, but cannot use it.

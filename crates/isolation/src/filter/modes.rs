@@ -9,7 +9,7 @@ use super::builder::{Builder, argument, refuse};
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 
 /// fchmodat2 (Linux 6.6).
-const SYS_FCHMODAT2: libc::c_long = 452;
+pub const SYS_FCHMODAT2: libc::c_long = 452;
 
 /// Calls that set a mode, and the number of that argument. mkdir(2) is missing: the kernel ignores the bits there.
 const MODES: &[(libc::c_long, u32)] =

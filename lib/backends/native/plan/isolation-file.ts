@@ -28,6 +28,10 @@ function rulesIn(file: string): GivenRules {
   // Editors read it.
   if (isObject(value)) delete value.$schema
   const rules = isolation.read(value, `${subject}: isolation`)
+  if (rules.learn)
+    throw invalidOption(
+      `${subject} must not have learn, with which rules refuse nothing: set isolation.learn`,
+    )
   if (typeof rules.network !== 'object' || rules.network.secrets === undefined) return rules
   throw invalidOption(
     `${subject} must not have network.secrets, because anyone who can read the file could read their values: ` +

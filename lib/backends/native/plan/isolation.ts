@@ -98,6 +98,8 @@ export function planIsolation(
     log: given.log && planLog(absolute(given.log), [...writable, ...planned.map(({ source }) => source)]),
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
+    explain: rules.explain,
+    learn: rules.learn,
     ...preset,
   }
 }

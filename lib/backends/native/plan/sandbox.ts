@@ -166,7 +166,7 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   requireMounts(all.filesystem?.mounts, mounts)
   const given = { ...all, filesystem: { ...all.filesystem, mounts: [] } }
   if (isolation === undefined) return planOuterIsolation(given, cwd, homes())
-  const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
+  const rules = completeRules({ bestEffort: isolation.bestEffort, learn: isolation.learn, ...given })
   const planned = planIsolation(rules, cwd, homes(), ofPreset(given), isolation.secrets)
   requireLog(planned.log, isolation)
   return {

@@ -114,6 +114,7 @@ const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
       network === 'proxy' && authorities.some((pem) => !known.includes(pem)),
   ],
   ['processes', ({ ownProcesses }, sandbox) => sandbox.ownProcesses && !ownProcesses],
+  ['learn', ({ learn }, sandbox) => learn && !sandbox.learn],
   ['bestEffort', ({ bestEffort }, sandbox) => bestEffort && !sandbox.bestEffort],
 ]
 

@@ -114,7 +114,12 @@ def life(sandbox):
     sandbox.set_timeout(60)
     assert sandbox.get_metrics()[0].cpu_count >= 1
     sandbox.files.write("kept", "kept")
-    sandbox.pause()
+    sandbox.commands.run("sleep 1000", background=True)
+    raises(SandboxException, lambda: sandbox.pause(mode="full"))
+    assert sandbox.pause(mode="filesystem")
+    sandbox.connect()
+    assert sandbox.commands.list() == []
+    assert sandbox.pause()
     assert not sandbox.is_running()
     again = Sandbox.connect(sandbox.sandbox_id)
     assert again.files.read("kept") == "kept"

@@ -124,10 +124,11 @@ export class Api {
         return sendJson(response, 200, this.shown(hosted, 'destroyed'))
       case 'POST start':
       case 'POST recover':
-        await this.#registry.resume(hosted, () => this.use(hosted))
+        await this.#registry.resume(hosted, 'shells', () => this.use(hosted))
         return reply()
       case 'POST stop':
-        if (!(await this.#registry.pause(hosted))) throw new HttpError(400, 'Sandbox is not started')
+        if (!(await this.#registry.pause(hosted, 'shells')))
+          throw new HttpError(400, 'Sandbox is not started')
         if (record.autoDelete !== 0) return reply()
         await this.#registry.remove(hosted)
         return sendJson(response, 200, this.shown(hosted, 'destroyed'))

@@ -62,7 +62,7 @@ export function dueOf({ state, record, connections }: Hosted<DaytonaRecord>, now
   if (stoppedAt > 0 && autoDelete >= 0) dues.push({ at: stoppedAt + autoDelete * MINUTE, end: 'remove' })
   if (state === 'running' && autoStop > 0) {
     const usedAt = connections.size > 0 ? now : lastUse
-    dues.push({ at: usedAt + autoStop * MINUTE, end: 'pause' })
+    dues.push({ at: usedAt + autoStop * MINUTE, end: 'pause', snapshot: 'shells' })
   }
   return dues.sort((one, other) => one.at - other.at)[0]
 }

@@ -43,6 +43,8 @@ interface Own {
   id: string
   shell: Session
   commands: Map<string, Command>
+  /** It goes on from before a stop, and no client has used it since. */
+  isIdle: boolean
 }
 
 interface Sessions {
@@ -51,7 +53,20 @@ interface Sessions {
   logs: Logs
 }
 
-const sessionsOf = perRun<Sessions>(() => ({ all: new Map(), logs: new Logs() }))
+/** The ids of a session and of its shell. */
+type KeptSession = [id: string, shell: string]
+
+const sessionsOf = perRun<Sessions, KeptSession[]>('sessions', {
+  create({ shells }, kept = []) {
+    const all: Sessions['all'] = new Map()
+    for (const [id, shellId] of kept) {
+      const shell = shells.get(shellId)
+      if (shell !== undefined) all.set(id, { id, shell, commands: new Map(), isIdle: true })
+    }
+    return { all, logs: new Logs() }
+  },
+  keep: ({ all }) => [...all].flatMap(([id, own]): KeptSession[] => (own ? [[id, own.shell.id]] : [])),
+})
 
 export const sessionRoutes: Routes = {
   'GET /process/session': ({ hosted, response }) => {
@@ -80,6 +95,7 @@ export const sessionRoutes: Routes = {
     sendJson(response, 200, { output: '', stdout: '', stderr: '' }),
   'POST /process/session/:/exec': async ({ hosted, params: [id = ''], request, response }) => {
     const own = find(hosted, id)
+    own.isIdle = false
     const given = await readJson(request)
     const isAsync = flag(given, 'runAsync') || flag(given, 'async')
     const run = start(hosted, own, text(given, 'command'), isAsync, !flag(given, 'suppressInputEcho'))
@@ -125,19 +141,28 @@ async function followLog(client: WebSocket, log: Log, isFollowed: boolean): Prom
 
 async function openSession(hosted: Hosted, id: string): Promise<void> {
   const { all } = sessionsOf(hosted)
-  if (all.has(id)) throw new HttpError(409, `the session '${id}' exists already`)
+  if (all.has(id) && !all.get(id)?.isIdle) throw new HttpError(409, `the session '${id}' exists already`)
+  const replaced = all.get(id) ?? (all.size < MOST_SESSIONS ? undefined : oldestIdle(all))
+  if (replaced !== undefined) all.delete(replaced.id)
   if (all.size >= MOST_SESSIONS) throw new HttpError(429, `a sandbox has at most ${MOST_SESSIONS} sessions`)
   all.set(id, undefined)
   try {
+    await replaced?.shell.delete()
     all.set(id, {
       id,
       shell: await hosted.sandbox.createSession({ env: hosted.record.env }),
       commands: new Map(),
+      isIdle: false,
     })
   } catch (error) {
     all.delete(id)
     throw error
   }
+}
+
+/** Clients of Daytona have no sessions after a stop, and create others. */
+function oldestIdle(all: Sessions['all']): Own | undefined {
+  return [...all.values()].find((own) => own?.isIdle)
 }
 
 function start(hosted: Hosted, own: Own, command: string, isAsync: boolean, echoes: boolean): Command {

@@ -33,7 +33,7 @@ interface Terminal {
   wasSeen: boolean
 }
 
-const terminalsOf = perRun(() => new Map<string, Terminal>())
+const terminalsOf = perRun('terminals', { create: () => new Map<string, Terminal>() })
 
 export const terminalRoutes: Routes = {
   'GET /process/pty': ({ hosted, response }) =>

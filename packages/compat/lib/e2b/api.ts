@@ -90,29 +90,27 @@ export class Api {
         return sendNothing(response)
       case 'POST timeout': {
         const timeout = timeoutOf((await readJson(request)).timeout, DEFAULT_TIMEOUT_S)
-        this.#expectRunning(hosted)
-        this.#setTimeout(hosted, timeout)
+        await this.#registry.renew(hosted, () => {
+          hosted.record.endAt = Date.now() + timeout
+        })
         return sendNothing(response)
       }
       case 'POST refreshes': {
         const timeout = timeoutOf((await readJson(request)).duration, DEFAULT_TIMEOUT_S)
-        this.#expectRunning(hosted)
-        renew(hosted.record, false, timeout, Date.now())
-        this.#registry.schedule(hosted)
+        await this.#registry.renew(hosted, () => renew(hosted.record, false, timeout, Date.now()))
         return sendNothing(response)
       }
       case 'POST connect':
       case 'POST resume': {
-        const timeout = timeoutOf((await readJson(request)).timeout, DEFAULT_TIMEOUT_S)
-        const isResumed = await this.#registry.resume(hosted, (isResumed) =>
+        const given = await readJson(request)
+        const timeout = timeoutOf(given.timeout, DEFAULT_TIMEOUT_S)
+        const isResumed = await this.#registry.resume(hosted, snapshotOf(given), (isResumed) =>
           renew(hosted.record, isResumed, timeout, Date.now()),
         )
         return sendJson(response, isResumed ? 201 : 200, this.#shown(hosted))
       }
       case 'POST pause':
-        if ((await readJson(request)).mode === 'full')
-          throw new HttpError(501, "nacre keeps files, and no memory: pause with the mode 'filesystem'")
-        if (!(await this.#registry.pause(hosted)))
+        if (!(await this.#registry.pause(hosted, snapshotOf(await readJson(request)))))
           throw new HttpError(409, `Sandbox ${hosted.record.id} is paused already`)
         return sendNothing(response)
       case 'GET metrics':
@@ -126,7 +124,7 @@ export class Api {
     const given = await readJson(request)
     for (const name of REFUSED)
       if (!isEmpty(given[name])) throw new HttpError(501, `nacre does not support ${name} of a sandbox`)
-    refuseMemory(given)
+    refuseAutoResume(given)
     const template = given.templateID
     if (typeof template !== 'string') throw new HttpError(400, 'templateID must be a string')
     if (!this.#templates.has(template) && this.#templates.size < 1000) {
@@ -139,10 +137,12 @@ export class Api {
       metadata: textsOf(given, 'metadata'),
       env: textsOf(given, 'envVars'),
       pausesOnTimeout: given.autoPause === true,
+      keepsMemory: given.autoPauseMemory !== false,
       network: networkOf(given.network, given.allow_internet_access === false),
     })
     const hosted = await this.#registry.create(record)
-    this.#setTimeout(hosted, timeout)
+    record.endAt = Date.now() + timeout
+    this.#registry.schedule(hosted)
     return hosted
   }
 
@@ -180,17 +180,6 @@ export class Api {
     )
   }
 
-  /** Sets the time from now, in milliseconds, if the sandbox runs. */
-  #setTimeout(hosted: Hosted<E2bRecord>, timeout: number): void {
-    if (hosted.state !== 'running') return
-    hosted.record.endAt = Date.now() + timeout
-    this.#registry.schedule(hosted)
-  }
-
-  #expectRunning({ state, record }: Hosted<E2bRecord>): void {
-    if (state !== 'running') throw new HttpError(404, `Sandbox ${record.id} is not running`)
-  }
-
   #shown({ record }: Hosted<E2bRecord>) {
     return {
       templateID: record.template,
@@ -223,14 +212,19 @@ function unsupported({ request, url }: Exchange): HttpError {
   return new HttpError(501, `nacre does not support ${request.method} ${url.pathname}`)
 }
 
-/** Without its memory, a sandbox cannot answer the request that would wake it. */
-function refuseMemory({ autoPauseMemory, autoResume }: Message): void {
-  const refused = isMessage(autoResume) && autoResume.enabled === true ? 'autoResume' : 'keepMemory'
-  if (refused === 'autoResume' || autoPauseMemory === true)
+/** Processes that a pause has ended could not answer the request that wakes the sandbox. */
+function refuseAutoResume({ autoResume }: Message): void {
+  if (isMessage(autoResume) && autoResume.enabled === true)
     throw new HttpError(
       501,
-      `nacre keeps files, and no memory: omit ${refused} from the lifecycle, and resume a paused sandbox by connect`,
+      'nacre wakes no sandbox by a request: omit autoResume from the lifecycle, and resume a paused sandbox by connect',
     )
+}
+
+/** The SDKs send their mode, and keepMemory and onResume, as `memory`. Throws HttpError. */
+function snapshotOf({ memory = true }: Message): 'full' | 'filesystem' {
+  if (typeof memory !== 'boolean') throw new HttpError(400, 'memory must be true or false')
+  return memory ? 'full' : 'filesystem'
 }
 
 /**

@@ -11,6 +11,8 @@ export interface E2bRecord extends SandboxRecord {
   /** Milliseconds since 1970. */
   endAt: number
   pausesOnTimeout: boolean
+  /** False: a pause by its time keeps the files alone. */
+  keepsMemory: boolean
 }
 
 /** `timeout` is in milliseconds. */
@@ -31,7 +33,9 @@ export function newRecord(
 /** What happens to the sandbox by itself. */
 export function dueOf({ state, record }: Hosted<E2bRecord>): Due | undefined {
   if (state === 'paused') return undefined
-  return { at: record.endAt, end: record.pausesOnTimeout ? 'pause' : 'remove' }
+  const { endAt: at, pausesOnTimeout, keepsMemory } = record
+  if (!pausesOnTimeout) return { at, end: 'remove' }
+  return { at, end: 'pause', snapshot: keepsMemory ? 'full' : 'filesystem' }
 }
 
 /** Gives a sandbox that is resumed `timeout` milliseconds from now. Never shortens the time of one that runs. */

@@ -29,6 +29,7 @@ export async function serveE2b(options?: E2bOptions): Promise<ServingE2b> {
         metadata: {},
         env: {},
         pausesOnTimeout: false,
+        keepsMemory: false,
         network: 'host',
       }),
     serve,

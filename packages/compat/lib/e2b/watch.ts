@@ -5,7 +5,7 @@ import type { FileEvent } from 'nacre'
 import { kinds, plans } from 'nacre/internal'
 
 import { RpcError, rpcError } from '../failure.js'
-import type { Hosted } from '../hosted.js'
+import { type Hosted, perRun } from '../hosted.js'
 import { describeFile } from './metadata.js'
 
 /** A client that does not take them loses the watcher. */
@@ -75,7 +75,10 @@ interface Watcher {
 
 /** Watchers whose events clients take now and then. They end with the sandbox. */
 export class Watchers {
-  readonly #all = new WeakMap<Hosted, Map<string, Watcher>>()
+  readonly #of = perRun<Map<string, Watcher>>('watchers', {
+    create: () => new Map(),
+    inMemory: ({ size }) => (size === 0 ? [] : [`${size} watchers of directories`]),
+  })
 
   async create(
     hosted: Hosted,
@@ -112,12 +115,6 @@ export class Watchers {
 
   remove(hosted: Hosted, id: string): void {
     this.#find(hosted, id).stop()
-  }
-
-  #of(hosted: Hosted): Map<string, Watcher> {
-    const known = this.#all.get(hosted) ?? new Map()
-    this.#all.set(hosted, known)
-    return known
   }
 
   #find(hosted: Hosted, id: string): Watcher {

@@ -3,15 +3,22 @@ import type { Session } from 'nacre'
 import type { Hosted } from '../hosted.js'
 import { type Code, type Kernel, line } from './kernel.js'
 
+interface Kept {
+  session: string
+  count: number
+}
+
 export class BashKernel implements Kernel {
   readonly #hosted: Hosted
   readonly #cwd: string
   #session: Session | undefined
-  #count = 0
+  #count: number
 
-  constructor(hosted: Hosted, cwd: string) {
+  constructor(hosted: Hosted, cwd: string, kept?: Kept) {
     this.#hosted = hosted
     this.#cwd = cwd
+    this.#session = kept && hosted.shells.get(kept.session)
+    this.#count = kept?.count ?? 0
   }
 
   async *run({ code, env }: Code, signal: AbortSignal): AsyncGenerator<string> {
@@ -37,6 +44,14 @@ export class BashKernel implements Kernel {
     }
     yield line({ type: 'number_of_executions', execution_count: this.#count })
     yield line({ type: 'end_of_execution' })
+  }
+
+  isInMemory(): boolean {
+    return false
+  }
+
+  keep(): Kept | undefined {
+    return this.#session && { session: this.#session.id, count: this.#count }
   }
 
   async end(): Promise<void> {

@@ -12,6 +12,10 @@ export interface Kernel {
   run(code: Code, signal: AbortSignal): AsyncIterable<string>
   /** Loses the state. The next code starts anew. */
   end(): Promise<void>
+  /** Whether a process has the state, which no pause can keep. */
+  isInMemory(): boolean
+  /** What the constructor needs to go on with the state after a pause, as JSON. */
+  keep(): unknown
 }
 
 /** A line of the reply to `/execute`. */

@@ -68,6 +68,12 @@ export class PythonKernel implements Kernel {
     await running?.process.kill('SIGKILL')
   }
 
+  isInMemory(): boolean {
+    return this.#running?.process.status === 'running'
+  }
+
+  keep(): undefined {}
+
   /** The interpreter, which may have ended since the last code. */
   async #ready(): Promise<Running> {
     if (this.#running?.process.status !== 'running') this.#running = await this.#start()

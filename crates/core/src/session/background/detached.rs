@@ -20,7 +20,6 @@ use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener;
 use crate::shell::state::{State, Ticket};
-use crate::wanted::Denial;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::tree::Tree;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
@@ -235,11 +234,10 @@ impl Detached {
 }
 
 /// Reports that a command has become a process, and before that what was not reported.
-pub(super) fn show_detach(cx: &Context, command: &mut ForegroundCommand, process: &str, denials: &[Denial]) {
+pub(super) fn show_detach(cx: &Context, command: &mut ForegroundCommand, process: &str) {
     if cx.config.feed.is_watched() {
         show_unseen(cx, command);
     }
-    denials.iter().for_each(|denial| cx.happens(What::Denied { denial: denial.clone() }));
     cx.happens(What::CommandDetached { id: command.request().id, process: process.into() });
 }
 

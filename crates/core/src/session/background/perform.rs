@@ -468,9 +468,9 @@ impl Session {
         self.background.detached.add(key, detached);
         let end = self.background.receive_end(key);
         self.happened_to_process(ProcessEvent::Detached(key));
-        let denials = self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default();
-        show_detach(&self.cx, &mut command, &process.id, &denials);
-        let outcome = Outcome { cwd: self.cx.cwd.clone(), denials, ..Outcome::default() };
+        let mut outcome = Outcome { cwd: self.cx.cwd.clone(), ..Outcome::default() };
+        outcome.deny(self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default());
+        show_detach(&self.cx, &mut command, &process.id);
         if ends_call {
             let (sink, outcome) = command.answer(outcome.clone());
             self.foreground.deliver(sink, Ok(outcome));

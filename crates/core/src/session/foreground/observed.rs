@@ -53,7 +53,6 @@ pub(in crate::session) fn show_end(cx: &Context, id: u64, outcome: &Outcome, see
         });
         cx.happens(What::CommandOutput { id, total, newest });
     }
-    outcome.denials.iter().for_each(|denial| cx.happens(What::Denied { denial: denial.clone() }));
     let end = CommandEnd {
         exit_code: outcome.exit_code,
         signal: outcome.signal,

@@ -49,13 +49,13 @@ impl Foreground {
         let configs = enclosure.configs().filter(|configs| answered_by_session && configs.have_changed());
         match answered {
             Some(answered) => {
-                (outcome.duration, outcome.dropped, outcome.denials) =
-                    (answered.duration, answered.dropped, answered.denials);
+                (outcome.duration, outcome.dropped) = (answered.duration, answered.dropped);
+                outcome.deny(answered.denied);
             }
             None => {
                 enclosure.newcomers().into_iter().for_each(|newcomers| newcomers.look());
                 self.pace.ended(outcome.duration);
-                outcome.denials = enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default();
+                outcome.deny(enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default());
             }
         }
         (outcome.exit_code, outcome.signal) = match (end, died) {
@@ -177,7 +177,8 @@ impl Foreground {
                     Err(error) => error.outcome.as_deref_mut(),
                 };
                 if let Some(outcome) = outcome {
-                    (outcome.withheld, outcome.refusals) = (withheld, refusals);
+                    outcome.withheld = withheld;
+                    outcome.refusals.extend(refusals);
                 }
                 result
             };
