@@ -187,6 +187,30 @@ export type OptionErrorCode =
   | 'INVALID_ID'
   | 'INVALID_OPTION'
   | 'STREAM_LOCKED'
+/** What two sandboxes have made of one path that does not go together. */
+export interface MergeConflict {
+  /** Relative to the workspace. Bytes that are not UTF-8 appear as U+FFFD. */
+  path: string
+  /**
+   * `content`: both have changed the same lines. `binary`: both have changed a file that has a byte 0 among its first 8000, or more
+   * than 16 MiB. `mode`: both have changed the permissions. `deleted`: one has deleted what the other has changed. `kind`: one has a
+   * file where the other has a directory, for example. `target`: both have changed the target of a link.
+   */
+  reason: 'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target'
+  /** The places in the list of those sandboxes that have changed it. The last one was merged with the result of those before. */
+  sides: number[]
+  /** Where the lines differ, for `content`. Omitted beyond 16 MiB of text for each sandbox. */
+  hunks: ConflictHunk[]
+}
+/** Lines that two sandboxes have changed in different ways. */
+export interface ConflictHunk {
+  /** Where it begins in the merged file, from 1: the line of the first marker. */
+  line: number
+  /** The lines of the sandboxes before, at most 64 KiB; '' if they have deleted them. */
+  ours: string
+  /** The lines of the last one of `sides`, at most 64 KiB; '' if it has deleted them. */
+  theirs: string
+}
 /**
  * The details of SANDBOX_LOST. All shells, variables and files of the sandbox that are not on a volume are lost, too.
  */
@@ -485,9 +509,9 @@ export interface IsolationRules {
   bestEffort?: boolean
   /**
    * Whether nacre looks at each call by which a program opens, creates, changes, removes or executes a file, so that the
-   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes some
-   * microseconds longer. Not for durable jobs. A
-   * sandbox's also holds for its sessions. Default: false, `denials` have the files that a failed command names.
+   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes about
+   * 20 µs longer. Not for durable jobs. A sandbox's also holds for its sessions. Default: false, `denials` have the files that a
+   * failed command names.
    */
   explain?: boolean
   /**
@@ -1286,6 +1310,7 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
       shortMessage?: string
       path?: string
       paths?: string[]
+      conflicts?: MergeConflict[]
       lost?: LostSandbox
     },
   )
@@ -1305,8 +1330,10 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
   readonly logTail?: string
   /** For a file call: the path of the file. */
   readonly path?: string
-  /** For WORKSPACE_CONFLICT: the paths that other programs have changed, as in {@link Change.path}. */
+  /** For WORKSPACE_CONFLICT: the paths that other programs or sandboxes have changed, as in {@link Change.path}. */
   readonly paths?: string[]
+  /** For WORKSPACE_CONFLICT of {@link Sandbox.merge}: what does not go together. */
+  readonly conflicts?: MergeConflict[]
   /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
   readonly lost?: LostSandbox
 }
@@ -2230,6 +2257,23 @@ export interface Jobs {
 /** {@link Jobs} that may be those of a server: without `root`. Over HTTP, `follow` continues after a restart of the server. */
 export type RemoteJobs = Omit<Jobs, 'root'>
 
+/** Options of {@link Sandbox.merge}. */
+export interface MergeOptions {
+  /**
+   * What happens if changes do not go together. 'reject' rejects with WORKSPACE_CONFLICT, `paths` and `conflicts`, and there is no
+   * new sandbox. 'markers' writes both versions of the lines into the file, between the markers of git; what has no lines stays as
+   * in the sandboxes before, and what one has deleted and another changed is there. Default: 'reject'.
+   */
+  onConflict?: 'reject' | 'markers'
+  /**
+   * What happens if programs use a workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and there is no new sandbox. Default: none. */
+  signal?: AbortSignal
+}
+
 /** A TCP port on which a program of a session listens. */
 export interface OpenPort {
   port: number
@@ -2710,6 +2754,14 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
   /** Whether to wait until the disk has everything. Default: true. */
   sync?: boolean
   /**
+   * Commits to this branch of git instead, 1 to 256 characters: the real files, the index and HEAD stay as they are, the changes
+   * stay in the workspace, and no hook or filter runs. Ignored files are left out. The branch begins at HEAD if there is none, and
+   * must not be checked out. Needs `message`, and git on this machine; not with `force`. Default: none.
+   */
+  branch?: string
+  /** The message of the commit on `branch`: 1 to 65536 characters. Default: none. */
+  message?: string
+  /**
    * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having applied nothing. A
    * commit that has begun goes on, and the abort has no effect.
    */
@@ -2725,7 +2777,7 @@ export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
 }
 /** What {@link Workspace.commit} did. */
 export interface Commit {
-  /** The number of changes that the real directory has now. */
+  /** The number of changes that the real directory, or the branch, has now. */
   applied: number
   /**
    * The changes that could not be applied: sockets, devices and what is below a directory that became one, directories that
@@ -2735,6 +2787,8 @@ export interface Commit {
     path: string
     reason: string
   }[]
+  /** With `branch`: the id of the commit, unless there was nothing to commit. */
+  id?: string
 }
 /** What the layers of a workspace take on disk. */
 export interface WorkspaceUsage {
@@ -2779,7 +2833,9 @@ export interface Workspace {
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
    * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
-   * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
+   * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group. With `branch`, also with
+   * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, and FILE_TOO_LARGE for a file
+   * of more than 512 MiB.
    */
   commit(options?: WorkspaceCommitOptions): Promise<Commit>
   /**
@@ -3190,6 +3246,19 @@ export declare class Sandbox {
    * Nothing has been created then. Otherwise as {@link Sandbox.create}.
    */
   static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
+  /**
+   * Makes a sandbox with the changes of several: of the forks of one sandbox, or of a sandbox and its forks. It is a fork of the first,
+   * with its sessions, into which the changes of the others are merged in turn, by files and by lines, as git does it. The real
+   * directory stays as it is until its `workspace.commit()`. Waits for each like {@link Sandbox.fork}; the sandboxes go on.
+   *
+   * ```js not-run="needs a copy-on-write workspace"
+   * const { sandbox: merged } = await Sandbox.merge(await sandbox.fork(2))
+   * ```
+   *
+   * Rejects with WORKSPACE_CONFLICT (see `onConflict`), with INVALID_OPTION for sandboxes that do not come from one, and as
+   * {@link Sandbox.fork}. There is no new sandbox then.
+   */
+  static merge(sandboxes: Sandbox[], options?: MergeOptions): Promise<Merged>
   /** Lists the sandboxes that `keep` has written to `stateDir`, by their names. */
   static listKept(options?: KeptOptions): Promise<KeptSandbox[]>
   /**
@@ -3238,6 +3307,13 @@ export interface Sandbox extends AnySandbox<Session> {
    * and the error of the system (EADDRINUSE) if `local` is taken.
    */
   forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
+}
+/** What {@link Sandbox.merge} has made. */
+export interface Merged {
+  /** The new sandbox. */
+  sandbox: Sandbox
+  /** What does not go together, in the order of the sandboxes, then of the paths. Empty without `onConflict: 'markers'`. */
+  conflicts: MergeConflict[]
 }
 /** What {@link Sandbox.resume} has opened. */
 export interface Resumed {

@@ -30,6 +30,7 @@ import {
 } from '../dist/calls/jobs.js'
 import { limitOptions } from '../dist/calls/limits.js'
 import { logStreamOptions } from '../dist/calls/logs.js'
+import { mergeOptions } from '../dist/calls/merge.js'
 import { instrumentOptions } from '../dist/calls/otel.js'
 import { portUrlOptions, sandboxForwardOptions } from '../dist/calls/ports.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../dist/calls/process.js'
@@ -118,6 +119,7 @@ export const calls = [
   { name: 'workspace', table: workspaceOptions, local: true },
   of(checkpointCalls.make),
   { name: 'fork', table: forkOptions, local: true },
+  { name: 'Sandbox.merge', table: mergeOptions, local: true },
   { name: 'suspend', table: suspendOptions, local: true },
   { name: 'Sandbox.resume', table: archiveOptions, local: true },
   of(workspaceCalls.changes),

@@ -4,15 +4,18 @@ use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
 use crate::types::{
-    NativeArchive, NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeResumed, NativeRollback, NativeSkipped,
-    NativeSuspended, NativeUsage, NativeWithheld,
+    NativeArchive, NativeChanges, NativeCommit, NativeConflictHunk, NativeMergeConflict, NativeNamed, NativePoint,
+    NativeResumed, NativeRollback, NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld,
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
-use nacre_core::sandbox::{Entry, ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
+use nacre_core::git_branch::{BranchCommit, CommittedBranch};
+use nacre_core::sandbox::{Entry, MergeOptions, ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
-use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, Point, Skipped, WorkspaceChange};
+use nacre_protocol::workspace::{
+    ChangedEntry, ConflictHunk, ConflictReason, Difference, Kind, MergeConflict, Point, Skipped, WorkspaceChange,
+};
 use napi::bindgen_prelude::{ClassInstance, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
@@ -65,11 +68,24 @@ impl NativeSandbox {
     ) -> Result<Pending<Option<NativeCommit>>> {
         let committing = self.sandbox.commit(copied(paths), force, sync, self.waits.open(id).given_up());
         self.settle(id, async move {
-            Ok(committing.await?.map(|Commit { applied, skipped }| {
-                let skipped =
-                    skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
-                NativeCommit { applied: applied as f64, skipped: skipped.collect() }
-            }))
+            Ok(committing.await?.map(|Commit { applied, skipped }| committed(applied, skipped, None)))
+        })
+    }
+
+    /// Commits changes to a branch of git. Its wait for a pause can be abandoned.
+    #[napi(catch_unwind)]
+    pub fn workspace_commit_to_branch(
+        &self,
+        id: u32,
+        paths: Option<Vec<Uint8Array>>,
+        branch: String,
+        message: String,
+    ) -> Result<Pending<Option<NativeCommit>>> {
+        let commit = BranchCommit { branch, message, paths: copied(paths), withholds: true };
+        let committing = self.sandbox.commit_to_branch(commit, self.waits.open(id).given_up());
+        self.settle(id, async move {
+            let done = committing.await?;
+            Ok(done.map(|CommittedBranch { id, applied, skipped }| committed(applied, skipped, id)))
         })
     }
 
@@ -161,6 +177,23 @@ impl NativeSandbox {
         self.settle(id, async move { Ok(forking.await?.map(|()| true)) })
     }
 
+    /// Lets another sandbox, which has not been used, begin with the files and sessions of this one, and the changes of others. Its
+    /// waits for pauses can be abandoned. `has_markers`: a file gets markers at its conflicts.
+    #[napi(catch_unwind)]
+    pub fn merge(
+        &self,
+        id: u32,
+        others: Vec<ClassInstance<'_, NativeSandbox>>,
+        into: ClassInstance<'_, NativeSandbox>,
+        has_markers: bool,
+        rejects: bool,
+    ) -> Result<Pending<Option<Vec<NativeMergeConflict>>>> {
+        let others = others.iter().map(|other| other.sandbox.clone()).collect();
+        let options = MergeOptions { has_markers, when_busy: when_busy(rejects) };
+        let merging = self.sandbox.merge(others, into.sandbox.clone(), options, self.waits.open(id).given_up());
+        self.settle(id, async move { Ok(merging.await?.map(|found| found.into_iter().map(conflict).collect())) })
+    }
+
     /// Writes the sandbox to a file, and lets nothing begin any more. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
     pub fn suspend(&self, id: u32, path: String, rejects: bool) -> Result<Pending<Option<NativeSuspended>>> {
@@ -246,12 +279,34 @@ impl NativeSandbox {
     }
 }
 
+fn committed(applied: u64, skipped: Vec<Skipped>, id: Option<String>) -> NativeCommit {
+    let skipped = skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
+    NativeCommit { applied: applied as f64, skipped: skipped.collect(), id }
+}
+
 fn when_busy(rejects: bool) -> WhenBusy {
     if rejects { WhenBusy::Reject } else { WhenBusy::Copy }
 }
 
 fn kept(Point { number, name, created_at, sessions, command: _ }: Point) -> NativePoint {
     NativePoint { number: number as f64, name, created_at: created_at as f64, sessions }
+}
+
+fn conflict(MergeConflict { path, reason, sides, hunks }: MergeConflict) -> NativeMergeConflict {
+    let reason = match reason {
+        ConflictReason::Content => "content",
+        ConflictReason::Binary => "binary",
+        ConflictReason::Mode => "mode",
+        ConflictReason::Deleted => "deleted",
+        ConflictReason::Kind => "kind",
+        ConflictReason::Target => "target",
+    };
+    let hunk = |ConflictHunk { line, ours, theirs }: ConflictHunk| NativeConflictHunk {
+        line,
+        ours: Piece(ours),
+        theirs: Piece(theirs),
+    };
+    NativeMergeConflict { path: Piece(path), reason, sides, hunks: hunks.into_iter().map(hunk).collect() }
 }
 
 fn named(Named { id, path, in_use, used_at }: Named) -> NativeNamed {

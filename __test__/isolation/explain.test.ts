@@ -1,6 +1,7 @@
 /** `explain`: `denials` have exactly the files that rules refused, whatever programs print. */
 import { execFileSync } from 'node:child_process'
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -15,7 +16,7 @@ import path from 'node:path'
 import type { Denial, Isolation } from 'nacre'
 import { Sandbox } from 'nacre'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Programs, type Tier, tiers } from './tiers.js'
+import { isRoot, ORDINARY_USER, Programs, type Tier, tiers } from './tiers.js'
 
 let directory = ''
 let programs: Programs
@@ -167,6 +168,16 @@ describe.each(tiers)('with $name, a sandbox that learns', (tier) => {
     expect(readFileSync(path.join(directory, 'work/answer'), 'utf8')).toBe('hello')
     rmSync(path.join(directory, 'work/answer'))
   })
+})
+
+it.runIf(isRoot)('root is refused the files of others by rules alone', async () => {
+  const place = path.join(directory, 'others')
+  mkdirSync(place, { mode: 0o700 })
+  chownSync(place, ORDINARY_USER, ORDINARY_USER)
+  for (const tier of tiers.filter(({ uid }) => uid === undefined))
+    expect(await refused(tier, { filesystem: {}, explain: true }, ['echo x > $D/others/new; true'])).toEqual([
+      ['echo x > $D/others/new; true', ['write others/new']],
+    ])
 })
 
 it('a session cannot learn where its sandbox enforces rules, and a file with rules cannot either', async () => {

@@ -162,6 +162,7 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
 export function ownWays(sandbox: Sandbox, client: SandboxClient, stateDir: string): Record<string, Way[]> {
   const container = new ContainerSession({ id: 'a' })
   const redis = 'redis://127.0.0.1:1'
+  const other = new Sandbox()
   const queue = new JobQueue({ name: 'test', redis })
   const kubernetes = { warmPool: 'pool' }
   const fleet = new SandboxFleet({ kubernetes })
@@ -170,6 +171,7 @@ export function ownWays(sandbox: Sandbox, client: SandboxClient, stateDir: strin
   return {
     'new Sandbox': [way('Sandbox', (o) => new Sandbox(o))],
     fork: [way('fork', (o) => sandbox.fork(1, o)), way('fork', (o) => sandbox.fork(undefined as Any, o))],
+    'Sandbox.merge': [way('Sandbox.merge', (o) => Sandbox.merge([sandbox, other], o))],
     suspend: [way('suspend', (o) => sandbox.suspend('/nowhere/a.nacre', o))],
     'Sandbox.resume': [way('Sandbox.resume', (o) => Sandbox.resume('/nowhere/a.nacre', o))],
     forward: [way('forward', (o) => sandbox.forward(1, o))],

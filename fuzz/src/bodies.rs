@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
 /// Bytes of a reply's header.
-const HEADER: usize = 48;
+const HEADER: usize = size_of::<nacre_protocol::shell::ReplyHeader>();
 
 /// A message from a shell. Any process of the user's could write one.
 pub fn reply(data: &[u8]) {

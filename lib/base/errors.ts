@@ -7,7 +7,14 @@
 
 import type { FailureText } from './failure-text.js'
 import { ownOnly } from './own.js'
-import type { AddonErrorCode, ErrorKind, LostSandbox, OptionErrorCode, SandboxErrorCode } from './types.js'
+import type {
+  AddonErrorCode,
+  ErrorKind,
+  LostSandbox,
+  MergeConflict,
+  OptionErrorCode,
+  SandboxErrorCode,
+} from './types.js'
 
 /** Every code of SandboxError, with its kind, its status for HTTP and its default message. */
 const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning: string]> = {
@@ -108,6 +115,7 @@ interface RunErrorOptions extends ErrorOptions {
   shortMessage?: string
   path?: string | undefined
   paths?: string[] | undefined
+  conflicts?: MergeConflict[]
   lost?: LostSandbox
   /** Instead of that of the code: what a server has named. */
   kind?: ErrorKind | undefined
@@ -125,6 +133,7 @@ export class SandboxError extends Error {
   declare readonly logTail?: string
   declare readonly path?: string
   declare readonly paths?: string[]
+  declare readonly conflicts?: MergeConflict[]
   declare readonly lost?: LostSandbox
   /** The message without the lines of stderr below it. */
   readonly shortMessage: string
@@ -142,6 +151,7 @@ export class SandboxError extends Error {
     attach(this, 'logTail', own.logTail)
     if (own.path !== undefined) this.path = own.path
     if (own.paths !== undefined) this.paths = own.paths
+    if (own.conflicts !== undefined) this.conflicts = own.conflicts
     if (own.lost !== undefined) this.lost = own.lost
   }
 }

@@ -184,6 +184,32 @@ export type OptionErrorCode =
   | 'INVALID_OPTION'
   | 'STREAM_LOCKED'
 
+/** What two sandboxes have made of one path that does not go together. */
+export interface MergeConflict {
+  /** Relative to the workspace. Bytes that are not UTF-8 appear as U+FFFD. */
+  path: string
+  /**
+   * `content`: both have changed the same lines. `binary`: both have changed a file that has a byte 0 among its first 8000, or more
+   * than 16 MiB. `mode`: both have changed the permissions. `deleted`: one has deleted what the other has changed. `kind`: one has a
+   * file where the other has a directory, for example. `target`: both have changed the target of a link.
+   */
+  reason: 'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target'
+  /** The places in the list of those sandboxes that have changed it. The last one was merged with the result of those before. */
+  sides: number[]
+  /** Where the lines differ, for `content`. Omitted beyond 16 MiB of text for each sandbox. */
+  hunks: ConflictHunk[]
+}
+
+/** Lines that two sandboxes have changed in different ways. */
+export interface ConflictHunk {
+  /** Where it begins in the merged file, from 1: the line of the first marker. */
+  line: number
+  /** The lines of the sandboxes before, at most 64 KiB; '' if they have deleted them. */
+  ours: string
+  /** The lines of the last one of `sides`, at most 64 KiB; '' if it has deleted them. */
+  theirs: string
+}
+
 /**
  * The details of SANDBOX_LOST. All shells, variables and files of the sandbox that are not on a volume are lost, too.
  */

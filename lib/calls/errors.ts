@@ -5,6 +5,7 @@ import type {
   Encoding,
   ErrorKind,
   LostSandbox,
+  MergeConflict,
   OptionErrorCode,
   SandboxErrorCode,
 } from '../base/types.js'
@@ -27,6 +28,7 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
       shortMessage?: string
       path?: string
       paths?: string[]
+      conflicts?: MergeConflict[]
       lost?: LostSandbox
     },
   )
@@ -46,8 +48,10 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
   readonly logTail?: string
   /** For a file call: the path of the file. */
   readonly path?: string
-  /** For WORKSPACE_CONFLICT: the paths that other programs have changed, as in {@link Change.path}. */
+  /** For WORKSPACE_CONFLICT: the paths that other programs or sandboxes have changed, as in {@link Change.path}. */
   readonly paths?: string[]
+  /** For WORKSPACE_CONFLICT of {@link Sandbox.merge}: what does not go together. */
+  readonly conflicts?: MergeConflict[]
   /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
   readonly lost?: LostSandbox
 }

@@ -134,9 +134,9 @@ export interface IsolationRules {
   bestEffort?: boolean
   /**
    * Whether nacre looks at each call by which a program opens, creates, changes, removes or executes a file, so that the
-   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes some
-   * microseconds longer. Not for durable jobs. A
-   * sandbox's also holds for its sessions. Default: false, `denials` have the files that a failed command names.
+   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes about
+   * 20 µs longer. Not for durable jobs. A sandbox's also holds for its sessions. Default: false, `denials` have the files that a
+   * failed command names.
    */
   explain?: boolean
   /**

@@ -1,6 +1,6 @@
 /** Sandboxes: sets of sessions and everything that they start. */
 
-import type { Command, Encoding, EnvChanges, Logger, Signal } from '../base/types.js'
+import type { Command, Encoding, EnvChanges, Logger, MergeConflict, Signal } from '../base/types.js'
 import { either, mapped, object, text } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
@@ -20,6 +20,7 @@ import { type Isolation, type IsolationCapabilities, isolation, isolationCapabil
 import type { Jobs, RemoteJobs } from './jobs.js'
 import { type Limits, limits } from './limits.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
+import type { MergeOptions } from './merge.js'
 import type { Forwarding, OpenPort, SandboxForwardOptions } from './ports.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Answer, Question } from './questions.js'
@@ -507,6 +508,19 @@ export declare class Sandbox {
    * Nothing has been created then. Otherwise as {@link Sandbox.create}.
    */
   static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
+  /**
+   * Makes a sandbox with the changes of several: of the forks of one sandbox, or of a sandbox and its forks. It is a fork of the first,
+   * with its sessions, into which the changes of the others are merged in turn, by files and by lines, as git does it. The real
+   * directory stays as it is until its `workspace.commit()`. Waits for each like {@link Sandbox.fork}; the sandboxes go on.
+   *
+   * ```js not-run="needs a copy-on-write workspace"
+   * const { sandbox: merged } = await Sandbox.merge(await sandbox.fork(2))
+   * ```
+   *
+   * Rejects with WORKSPACE_CONFLICT (see `onConflict`), with INVALID_OPTION for sandboxes that do not come from one, and as
+   * {@link Sandbox.fork}. There is no new sandbox then.
+   */
+  static merge(sandboxes: Sandbox[], options?: MergeOptions): Promise<Merged>
   /** Lists the sandboxes that `keep` has written to `stateDir`, by their names. */
   static listKept(options?: KeptOptions): Promise<KeptSandbox[]>
   /**
@@ -559,6 +573,14 @@ export interface Sandbox extends AnySandbox<Session> {
    * and the error of the system (EADDRINUSE) if `local` is taken.
    */
   forward(port: number, options?: SandboxForwardOptions): Promise<Forwarding>
+}
+
+/** What {@link Sandbox.merge} has made. */
+export interface Merged {
+  /** The new sandbox. */
+  sandbox: Sandbox
+  /** What does not go together, in the order of the sandboxes, then of the paths. Empty without `onConflict: 'markers'`. */
+  conflicts: MergeConflict[]
 }
 
 /** What {@link Sandbox.resume} has opened. */

@@ -2,13 +2,24 @@
 
 import { fromBase64 } from '../base/base64.js'
 import { base64, dataSchema, type WireData } from '../schema/command.js'
-import { either, mapped, object, oneOf } from '../schema/constructors.js'
+import { either, mapped, object, oneOf, text } from '../schema/constructors.js'
 import { type FromBase64, type Kind, type OptionValues, table } from '../schema/kind.js'
-import { identifier } from '../schema/names.js'
+import { displayName, identifier } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
 import { type CheckedPath, checkPath, directory, encodePath, isText } from '../schema/paths.js'
 import { refusal } from '../schema/read.js'
-import { boolean, bytes, date, list, number, optional, orNull, reply, text, wordOf } from '../schema/reply.js'
+import {
+  boolean,
+  bytes,
+  date,
+  list,
+  number,
+  optional,
+  orNull,
+  reply,
+  text as replyText,
+  wordOf,
+} from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
 
@@ -82,7 +93,7 @@ export interface NamedWorkspace {
 }
 
 export const namedWorkspace = reply<NamedWorkspace>(
-  { id: text, path: orNull(text), inUse: boolean, usedAt: date },
+  { id: replyText, path: orNull(replyText), inUse: boolean, usedAt: date },
   'NamedWorkspace',
 )
 
@@ -102,7 +113,7 @@ export const workspaceCapabilities = reply<WorkspaceCapabilities>({
   copyOnWrite: boolean,
   directoryRename: boolean,
   reflink: boolean,
-  notes: list(text),
+  notes: list(replyText),
 })
 
 /** The kind of a file. */
@@ -140,7 +151,7 @@ const encoder = new TextEncoder()
 
 export const change = reply<Change>(
   {
-    path: text,
+    path: replyText,
     pathBytes: {
       ...bytes,
       name: 'pathBase64',
@@ -153,7 +164,7 @@ export const change = reply<Change>(
     type: wordOf('created', 'modified', 'deleted', 'replaced', 'metadata'),
     ...entry,
     before: orNull(reply(entry)),
-    withheld: optional(text),
+    withheld: optional(replyText),
   },
   'Change',
 )
@@ -211,16 +222,32 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
   /** Whether to wait until the disk has everything. Default: true. */
   sync?: boolean
   /**
+   * Commits to this branch of git instead, 1 to 256 characters: the real files, the index and HEAD stay as they are, the changes
+   * stay in the workspace, and no hook or filter runs. Ignored files are left out. The branch begins at HEAD if there is none, and
+   * must not be checked out. Needs `message`, and git on this machine; not with `force`. Default: none.
+   */
+  branch?: string
+  /** The message of the commit on `branch`: 1 to 65536 characters. Default: none. */
+  message?: string
+  /**
    * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having applied nothing. A
    * commit that has begun goes on, and the abort has no effect.
    */
   signal?: AbortSignal
 }
 
+const commitMessage = text(
+  (message) => message.trim() !== '' && message.length <= 65_536 && !message.includes('\0'),
+  'must be 1 to 65536 characters, not only spaces, without a NUL',
+  { bounds: '1 to 65536 characters, no NUL' },
+)
+
 export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
   ...workspaceChangesOptions,
   force: { ...flag, default: false },
   sync: { ...flag, default: true },
+  branch: displayName,
+  message: commitMessage,
 })
 
 /** Options of {@link Workspace.discard}. */
@@ -236,18 +263,21 @@ export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ ...wor
 
 /** What {@link Workspace.commit} did. */
 export interface Commit {
-  /** The number of changes that the real directory has now. */
+  /** The number of changes that the real directory, or the branch, has now. */
   applied: number
   /**
    * The changes that could not be applied: sockets, devices and what is below a directory that became one, directories that
    * have new files of other programs, with `force` what they changed at the moment of the commit, and what is `withheld`.
    */
   skipped: { path: string; reason: string }[]
+  /** With `branch`: the id of the commit, unless there was nothing to commit. */
+  id?: string
 }
 
 export const commit = reply<Commit>({
   applied: number,
-  skipped: list(reply({ path: text, reason: text })),
+  skipped: list(reply({ path: replyText, reason: replyText })),
+  id: optional(replyText),
 })
 
 /** What the layers of a workspace take on disk. */
@@ -293,7 +323,9 @@ export interface Workspace {
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
    * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
-   * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
+   * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group. With `branch`, also with
+   * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, and FILE_TOO_LARGE for a file
+   * of more than 512 MiB.
    */
   commit(options?: WorkspaceCommitOptions): Promise<Commit>
   /**

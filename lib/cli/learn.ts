@@ -67,13 +67,12 @@ async function learn(command: string | string[], options: Options): Promise<numb
   if (second === undefined) return NOBODY_READS
   if (second.code === first.code) {
     note(`proven: exit code ${second.code} under these rules, too`)
+    // Programs look for files that are not there, so reads say little.
+    remark('refused all the same', refusals(second.denials.filter(({ kind }) => kind !== 'read')))
     return second.code
   }
   note(`not proven: exit code ${second.code} under these rules, and ${first.code} without them`)
-  remark(
-    'refused',
-    second.denials.map(({ kind, target, rule }) => `${kind} ${target} by ${rule}`),
-  )
+  remark('refused', refusals(second.denials))
   if (second.denials.length === 0) note('no rule has refused anything: the command may not work twice')
   return NOT_PROVEN
 }
@@ -121,6 +120,9 @@ function explain({ read, write, hosts, secrets, closed }: Learned): void {
   remark('stays hidden', secrets)
   remark('no rule allows', closed)
 }
+
+const refusals = (denials: Denial[]) =>
+  denials.map(({ kind, target, rule }) => `${kind} ${target} by ${rule}`)
 
 function remark(what: string, items: string[]): void {
   const unique = [...new Set(items)]

@@ -26,6 +26,7 @@ pub use sandbox::{
     NativeRefusal, NativeRequest, NativeSecret, NativeSession, NativeTiers, NativeUser,
 };
 pub use workspace::{
-    NativeArchive, NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeResumed, NativeRollback, NativeSkipped,
-    NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig, NativeWorkspaceOffer,
+    NativeArchive, NativeChanges, NativeCommit, NativeConflictHunk, NativeMergeConflict, NativeNamed, NativePoint,
+    NativeResumed, NativeRollback, NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig,
+    NativeWorkspaceOffer,
 };

@@ -79,6 +79,8 @@ pub struct NativeCommit {
     pub applied: f64,
     /// The changes that could not be applied.
     pub skipped: Vec<NativeSkipped>,
+    /// The id of the commit of git, for a branch.
+    pub id: Option<String>,
 }
 
 /// A change that a commit could not apply.
@@ -89,6 +91,34 @@ pub struct NativeSkipped {
     pub path: Piece,
     /// Why, in one clause.
     pub reason: String,
+}
+
+/// What two sides of a merge have made of one path that does not go together.
+#[napi(object, object_from_js = false)]
+pub struct NativeMergeConflict {
+    /// Relative to the workspace.
+    #[napi(ts_type = "Buffer")]
+    pub path: Piece,
+    /// Why.
+    #[napi(ts_type = "'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target'")]
+    pub reason: &'static str,
+    /// The numbers of the sides.
+    pub sides: Vec<u32>,
+    /// Where the lines differ.
+    pub hunks: Vec<NativeConflictHunk>,
+}
+
+/// Lines that two sides have changed.
+#[napi(object, object_from_js = false)]
+pub struct NativeConflictHunk {
+    /// Where it begins in the merged file, from 1.
+    pub line: u32,
+    /// The lines of the sides before.
+    #[napi(ts_type = "Buffer")]
+    pub ours: Piece,
+    /// The lines of the last side.
+    #[napi(ts_type = "Buffer")]
+    pub theirs: Piece,
 }
 
 /// What the layers take.

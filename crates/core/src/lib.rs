@@ -19,6 +19,7 @@ pub mod feed;
 pub mod files;
 pub mod functions;
 pub mod fuzzing;
+pub mod git_branch;
 pub mod hook;
 pub mod host_commands;
 pub mod isolation;

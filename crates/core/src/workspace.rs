@@ -10,7 +10,8 @@ use nacre_archive::About;
 use nacre_containment::lock::Lock;
 use nacre_protocol::confinement;
 use nacre_protocol::workspace::{
-    self as protocol, KeeperReply, KeeperRequest, Offer, Opening, Point, Skipped, Storage, Unpacking, WorkspaceChange,
+    self as protocol, KeeperReply, KeeperRequest, MergeConflict, Offer, Opening, Point, Skipped, Storage, Unpacking,
+    WorkspaceChange,
 };
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
@@ -137,6 +138,12 @@ impl Fork {
     /// Whether the mount of the parent is read-only now: every session must change over.
     pub fn is_sealed(&self) -> bool {
         self.is_sealed
+    }
+
+    /// Its layers.
+    fn copy(&self) -> Result<OwnedFd, Error> {
+        let (_, copy) = self.parent.request(&KeeperRequest::Branch { fork: self.number })?;
+        copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))
     }
 
     /// Lets the parent remove layers again.
@@ -297,6 +304,16 @@ impl Workspace {
         }
     }
 
+    /// What these changed paths are now, and nothing below them, as `git fast-import` reads it: after `head`, and each below `prefix`.
+    /// The file has no name, and is read from its start.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`], and `FILE_TOO_LARGE` if a file has more than 512 MiB.
+    pub fn stream(&self, paths: Vec<Vec<u8>>, prefix: Vec<u8>, head: Vec<u8>) -> Result<File, Error> {
+        let (_, file) = self.request(&KeeperRequest::Stream { paths, prefix, head })?;
+        file.map(File::from).ok_or_else(|| failed("the changes for git are missing"))
+    }
+
     /// What the layers take.
     ///
     /// # Errors
@@ -380,8 +397,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::share`].
     pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
-        let (_, copy) = fork.parent.request(&KeeperRequest::Branch { fork: fork.number })?;
-        let copy = copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))?;
+        let copy = fork.copy()?;
         let mut socket = self.socket.lock();
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
@@ -391,6 +407,31 @@ impl Workspace {
             *socket = Some(opened);
             self.release(&mut socket);
         })
+    }
+
+    /// Brings in what another workspace has changed since both were one, before any program runs. `side` is its number, from 1;
+    /// that of this one is 0. Returns the conflicts. A file gets markers at its conflicts, or is as before there.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`]; `INVALID_OPTION` for the workspace of another directory, or if they have never been one. A part
+    /// of the changes may be there then.
+    pub fn join(&self, fork: &Fork, side: u32, has_markers: bool) -> Result<Vec<MergeConflict>, Error> {
+        let refused = |why: &str| Err(Error::new(Code::InvalidOption, format!("sandboxes[{side}] {why}")));
+        let (own, other) = (self.path(), fork.parent.path());
+        if own != other {
+            let (own, other) = (own.display(), other.display());
+            return refused(&format!(
+                "has a workspace of {other}, and sandboxes[0] one of {own}: merge sandboxes of one directory"
+            ));
+        }
+        let request = KeeperRequest::Join { origin: fork.origin.clone(), side, has_markers };
+        match self.request_with(&request, Some(fork.copy()?))? {
+            (KeeperReply::Done, conflicts) => read_list(conflicts),
+            (KeeperReply::Unrelated, _) => refused(
+                "and sandboxes[0] do not come from one sandbox: merge the forks of one call of fork, or a sandbox with its forks",
+            ),
+            _ => Err(other_answer()),
+        }
     }
 
     /// Opens the workspace, which nothing has used before and must not exist under its name, with the files of an archive. Returns

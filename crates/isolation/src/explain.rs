@@ -335,7 +335,12 @@ impl Judge<'_> {
         })
     }
 
-    /// Whether the permissions of a file allow that, apart from the rules. Programs have no capabilities.
+    /// Whether programs keep the rights of root over the files of others: in a user namespace, they have no capabilities.
+    fn is_root(&self) -> bool {
+        self.ran.user == 0 && !self.confinement.namespaces.is_some_and(|namespaces| namespaces.user)
+    }
+
+    /// Whether the permissions of a file allow that, apart from the rules.
     fn may(&self, found: &Metadata, wanted: u32) -> bool {
         let shift = if found.uid() == self.ran.user {
             6
@@ -344,7 +349,7 @@ impl Judge<'_> {
         } else {
             0
         };
-        found.is_symlink() || (found.mode() >> shift) & wanted == wanted
+        self.is_root() || found.is_symlink() || (found.mode() >> shift) & wanted == wanted
     }
 
     fn may_reach(&self, path: &Path) -> bool {

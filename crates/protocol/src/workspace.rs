@@ -146,6 +146,47 @@ pub struct Point {
     pub command: Option<String>,
 }
 
+/// What two sides of a merge have made of one path that does not go together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeConflict {
+    /// Relative to the workspace.
+    pub path: Vec<u8>,
+    /// Why.
+    pub reason: ConflictReason,
+    /// The numbers of the sides that have changed it; the last one is that of [`KeeperRequest::Join`].
+    pub sides: Vec<u32>,
+    /// Where their lines differ, for [`ConflictReason::Content`].
+    pub hunks: Vec<ConflictHunk>,
+}
+
+/// Why there is a [`MergeConflict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConflictReason {
+    /// Both sides have changed the same lines.
+    Content,
+    /// Both sides have changed a file that has no lines.
+    Binary,
+    /// Both sides have changed the permissions.
+    Mode,
+    /// One side has deleted what the other one has changed.
+    Deleted,
+    /// The sides have entries of different kinds.
+    Kind,
+    /// Both sides have changed the target of a link.
+    Target,
+}
+
+/// Lines in a [`MergeConflict`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConflictHunk {
+    /// Where it begins in the merged file, from 1.
+    pub line: u32,
+    /// The lines of the sides before.
+    pub ours: Vec<u8>,
+    /// The lines of the last side.
+    pub theirs: Vec<u8>,
+}
+
 /// What the host asks the keeper of a workspace. Each request but [`KeeperRequest::Stop`] and [`KeeperRequest::Close`] is answered by
 /// one [`KeeperReply`], in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +221,16 @@ pub enum KeeperRequest {
         paths: Option<Vec<Vec<u8>>>,
         /// Maximum bytes of the patch.
         max_bytes: u64,
+    },
+    /// Write what changed paths are now as `git fast-import` reads it. Answered by [`KeeperReply::Done`] with a file without a name, on
+    /// the disk of the layers.
+    Stream {
+        /// The paths themselves, and nothing below them.
+        paths: Vec<Vec<u8>>,
+        /// What comes before each path: empty, or ending with `/`.
+        prefix: Vec<u8>,
+        /// What comes before the paths in the file.
+        head: Vec<u8>,
     },
     /// Apply changes to the real directory. Answered by [`KeeperReply::Committed`], [`KeeperReply::Conflict`] or [`KeeperReply::NoChange`].
     Commit {
@@ -233,6 +284,16 @@ pub enum KeeperRequest {
     EndFork {
         /// The number of [`KeeperReply::Forked`].
         fork: u64,
+    },
+    /// Bring in what another workspace has changed since both were one. The answer of its keeper to [`KeeperRequest::Branch`] travels
+    /// with the request. Answered by [`KeeperReply::Done`] with a file: a list of [`MergeConflict`]; or by [`KeeperReply::Unrelated`].
+    Join {
+        /// The file of [`KeeperReply::Forked`].
+        origin: Vec<u8>,
+        /// The number of that side, from 1. This workspace is 0.
+        side: u32,
+        /// Whether a file gets markers at its conflicts. Otherwise it is as before there.
+        has_markers: bool,
     },
     /// Mount the files of a checkpoint beside the present ones. Answered by [`KeeperReply::Kept`] with the file of the
     /// checkpoint, or [`KeeperReply::NoCheckpoint`].
@@ -326,6 +387,8 @@ pub enum KeeperReply {
     },
     /// There is no such checkpoint.
     NoCheckpoint,
+    /// The other workspace has no layer in common with this one, and nothing has been done.
+    Unrelated,
     /// A selected path names no change, and nothing has been done.
     NoChange {
         /// The path.

@@ -13,6 +13,7 @@
 mod binary;
 mod hunks;
 mod lines;
+mod stream;
 mod version;
 
 use crate::Tree;
@@ -22,6 +23,7 @@ use crate::walk::Walk;
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::WorkspaceChange;
 use std::io::{self, Write};
+pub use stream::stream;
 pub use version::MAX_FILE_BYTES;
 use version::Version;
 

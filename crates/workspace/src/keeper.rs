@@ -9,11 +9,13 @@ use crate::failure::{Failure, errno_of, while_doing};
 use crate::fork::ForkOrigin;
 use crate::history::History;
 use crate::import::{Import, rejected};
+use crate::joining::{Joining, Sources};
 use crate::journal::{self, Journal};
 use crate::named::{self, Named, Wanted};
 use crate::opening;
 use crate::overlay::{self, Mount, Mounter};
 use crate::selection::Selection;
+use crate::sibling::{Lineage, Sibling};
 use crate::store::{Store, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
@@ -25,6 +27,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -61,6 +64,8 @@ struct Open {
     known: Known,
     /// The paths where the real directory is not as it was below the files of the archive that this began with.
     differing: Vec<Vec<u8>>,
+    /// Where what was brought in comes from. `None` if nothing was.
+    sources: Option<Sources>,
 }
 
 /// The mount that sessions use.
@@ -202,8 +207,21 @@ fn open(opening: Opening, file: Option<OwnedFd>) -> Result<Open, Failure> {
         }
     };
     let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
-    let checkpoints = Checkpoints::new(history, is_named);
-    Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named, staging, opened, known, differing })
+    let (checkpoints, sources) = (Checkpoints::new(history, is_named), None);
+    Ok(Open {
+        mounter,
+        path: name,
+        base,
+        mount,
+        checkpoints,
+        store,
+        is_named,
+        staging,
+        opened,
+        known,
+        differing,
+        sources,
+    })
 }
 
 /// What a workspace begins with.
@@ -298,6 +316,9 @@ impl Open {
             KeeperRequest::Diff { paths, max_bytes } => {
                 Ok((KeeperReply::Done, Some(self.diff(paths, max_bytes, interrupt)?)))
             }
+            KeeperRequest::Stream { paths, prefix, head } => {
+                Ok((KeeperReply::Done, Some(self.stream(paths, (&prefix, &head), interrupt)?)))
+            }
             KeeperRequest::Commit { paths, force, sync, withholds } => {
                 self.commit(commit::Options { paths, force, sync, withholds }, is_leaving)
             }
@@ -322,6 +343,9 @@ impl Open {
                 self.checkpoints.end_fork(&self.store, fork);
                 Ok((KeeperReply::Done, None))
             }
+            KeeperRequest::Join { origin, side, has_markers } => {
+                self.join(&origin, &travelled(file)?, (side, has_markers), interrupt)
+            }
             KeeperRequest::Prepare { number } => self.prepare(number, interrupt),
             KeeperRequest::Switch => self.switch(),
             KeeperRequest::Suspend { about, states, owner } => self.suspend(file, &about, &states, owner, interrupt),
@@ -345,6 +369,27 @@ impl Open {
     /// A patch can be large, so it is on disk.
     fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64, interrupt: &Interrupt<'_>) -> Result<OwnedFd, Failure> {
         let (merged, changes) = self.changes(paths, interrupt)?;
+        self.on_disk(|out| diff::write(&merged, &self.base, &changes, max_bytes, interrupt, out))
+    }
+
+    /// What some changed paths are now, for git.
+    fn stream(
+        &self,
+        paths: Vec<Vec<u8>>,
+        (prefix, head): (&[u8], &[u8]),
+        interrupt: &Interrupt<'_>,
+    ) -> Result<OwnedFd, Failure> {
+        let chosen: HashSet<Vec<u8>> = paths.iter().cloned().collect();
+        let (merged, mut changes) = self.changes(Some(paths), interrupt)?;
+        changes.retain(|change| chosen.contains(&change.path));
+        self.on_disk(|mut out| {
+            out.write_all(head).map_err(|error| Failure::System(errno_of(&error), "write a file for git".into()))?;
+            diff::stream(&merged, &changes, prefix, interrupt, out)
+        })
+    }
+
+    /// Writes a file without a name on the disk of the layers.
+    fn on_disk(&self, write: impl FnOnce(BufWriter<&mut File>) -> Result<(), Failure>) -> Result<OwnedFd, Failure> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = match openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR) {
             // Layers in memory leave this directory to any file system, like an older overlay.
@@ -352,7 +397,7 @@ impl Open {
             file => file,
         };
         let mut file = File::from(file.map_err(while_doing("create a file for the patch"))?);
-        diff::write(&merged, &self.base, &changes, max_bytes, interrupt, BufWriter::new(&mut file))?;
+        write(BufWriter::new(&mut file))?;
         seek(&file, SeekFrom::Start(0)).map_err(while_doing("write the patch"))?;
         Ok(file.into())
     }
@@ -485,6 +530,30 @@ impl Open {
             self.checkpoints.end_fork(&self.store, fork);
         })?;
         Ok((KeeperReply::Forked { fork, is_sealed }, Some(origin)))
+    }
+
+    /// Brings in what another workspace has changed. `copy` has its layers.
+    fn join(
+        &mut self,
+        origin: &[u8],
+        copy: &OwnedFd,
+        (side, has_markers): (u32, bool),
+        interrupt: &Interrupt<'_>,
+    ) -> Result<Answer, Failure> {
+        let doing = "bring in the changes of another workspace";
+        let (merged, layers) = self.trees().map_err(while_doing(doing))?;
+        let real = self.base.directory(b"").map_err(while_doing(doing))?;
+        let real = real.ok_or_else(|| Failure::System(Errno::STALE, doing.into()))?;
+        let lineage = || Lineage::new(self.store.layers().place(), self.checkpoints.stack()).map(Sources::new);
+        let mut sources = self.sources.take().map_or_else(lineage, Ok).map_err(while_doing(doing))?;
+        let others = sources.lineages();
+        let sibling = Sibling::open(self.store.directory(), others, &real, (origin, copy), self.mounter)?;
+        let Some(sibling) = sibling else { return Ok((KeeperReply::Unrelated, None)) };
+        let (merged, layers, sibling, marks) = (&merged, &layers, &sibling, self.mounter.marks());
+        let joining = Joining { merged, layers, sibling, marks, side, has_markers, interrupt };
+        let found = joining.run(&mut sources).map_err(|trouble| trouble.while_doing(doing))?;
+        self.sources = Some(sources);
+        Ok((KeeperReply::Done, Some(listed(&found)?)))
     }
 
     fn delete_checkpoint(&mut self, number: u64) -> Result<Answer, Failure> {

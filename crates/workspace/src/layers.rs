@@ -291,6 +291,23 @@ pub fn mount(place: &OwnedFd, stack: &[Number], base: &OwnedFd, mounter: Mounter
     overlay::attach(&directory, MOUNT, &layers, mounter)
 }
 
+/// Mounts sealed layers over a directory of the place, only for reading.
+///
+/// # Errors
+/// Those of [`overlay::attach_readable`].
+pub fn mount_readable(
+    place: &OwnedFd,
+    stack: &[Number],
+    base: &OwnedFd,
+    mounter: Mounter,
+    name: &[u8],
+) -> Result<Mount> {
+    let sealed = stack.iter().rev().map(|layer| upper(place, *layer)).collect::<Result<Vec<_>>>()?;
+    let sealed: Vec<_> = sealed.iter().map(AsFd::as_fd).collect();
+    unless(&[Errno::EXIST], mkdirat(place, name, Mode::RWXU))?;
+    overlay::attach_readable(place, name, base.as_fd(), &sealed, mounter)
+}
+
 /// The layers of a stack as trees; the one that receives the writes first.
 ///
 /// # Errors

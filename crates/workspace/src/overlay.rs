@@ -36,6 +36,14 @@ impl Mounter {
         }
     }
 
+    /// For a mount that only shows layers.
+    fn reading_options(self) -> &'static str {
+        match self {
+            Self::Root => "redirect_dir=follow,metacopy=off,index=off,xino=off",
+            Self::User => "userxattr",
+        }
+    }
+
     fn options(self) -> &'static str {
         match self {
             // Copies of real files must not depend on them afterwards: no metacopy, no index.
@@ -117,18 +125,37 @@ impl Drop for Mount {
 /// Those of mount(2): `EINVAL` if the upper layer is on a file system that cannot hold one, `EPERM` without the right to mount.
 /// `ENFILE` for too many layers.
 pub fn attach(parent: &OwnedFd, name: &[u8], layers: &OverlayLayers<'_>, mounter: Mounter) -> Result<Mount> {
-    if layers.sealed.len() >= MAX_LOWERS {
-        return Err(Errno::NFILE);
-    }
-    let mut options = String::from("lowerdir=");
-    for (at, lower) in layers.sealed.iter().chain([&layers.base]).enumerate() {
-        let separator = if at > 0 { ":" } else { "" };
-        let _ = write!(options, "{separator}{}", by_descriptor(*lower));
-    }
+    let mut options = lowers(&layers.sealed, layers.base)?;
     let (upper, work) = (by_descriptor(layers.upper), by_descriptor(layers.work));
     let _ = write!(options, ",upperdir={upper},workdir={work},{}", mounter.options());
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
     over(parent, name, |place| mount("nacre", place, "overlay", restrictions(layers.base)?, options.as_c_str()))
+}
+
+/// Mounts layers, of which at least one is sealed, over the directory `name` in `parent`, only for reading.
+///
+/// # Errors
+/// As for [`attach`].
+pub fn attach_readable(
+    parent: &OwnedFd,
+    name: &[u8],
+    base: BorrowedFd<'_>,
+    sealed: &[BorrowedFd<'_>],
+    mounter: Mounter,
+) -> Result<Mount> {
+    let options = format!("{},{}", lowers(sealed, base)?, mounter.reading_options());
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    let flags = restrictions(base)? | MountFlags::RDONLY;
+    over(parent, name, |place| mount("nacre", place, "overlay", flags, options.as_c_str()))
+}
+
+/// The option with the layers that receive no writes.
+fn lowers(sealed: &[BorrowedFd<'_>], base: BorrowedFd<'_>) -> Result<String> {
+    if sealed.len() >= MAX_LOWERS {
+        return Err(Errno::NFILE);
+    }
+    let names: Vec<String> = sealed.iter().chain([&base]).map(|lower| by_descriptor(*lower)).collect();
+    Ok(format!("lowerdir={}", names.join(":")))
 }
 
 /// Mounts a file system in memory over the directory `name` in `parent`, in the present mount namespace.

@@ -1,7 +1,8 @@
-/** The checkpoints and forks of a sandbox in this process. */
-import type { NativePoint } from '../../boundary/index.js'
-import type { Checkpoint, Rollback, Sandbox, Undo } from '../../calls/index.js'
-import { checkpointNumber, type ForkPlan } from '../../requests/workspace.js'
+/** The checkpoints, forks and merges of a sandbox in this process. */
+import { SandboxError } from '../../base/errors.js'
+import type { NativeMergeConflict, NativePoint } from '../../boundary/index.js'
+import type { Checkpoint, MergeConflict, Merged, Rollback, Sandbox, Undo } from '../../calls/index.js'
+import { checkpointNumber, type ForkPlan, type MergePlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine } from './engine.js'
 import type { Revivals } from './processes/revivals.js'
@@ -56,6 +57,23 @@ export class NativeCheckpoints implements CheckpointsBackend {
     return forks.map(({ sandbox }) => sandbox)
   }
 
+  /** Makes a sandbox that goes on with the present state, and with what others have changed. */
+  async merge(others: NativeCheckpoints[], { onConflict, busy, signal }: MergePlan): Promise<Merged> {
+    const into = this.#branch()
+    try {
+      const sides = others.map((other) => other.#engine.start())
+      const found = await abortable(this.#engine, 'the merge', signal, (native, id) =>
+        native.merge(id, sides, into.engine.start(), onConflict === 'markers', busy === 'reject'),
+      )
+      const conflicts = found.map(publicConflict)
+      if (onConflict === 'reject' && conflicts.length > 0) throw conflictError(conflicts)
+      return { sandbox: into.sandbox, conflicts }
+    } catch (error) {
+      await into.engine.destroy()
+      throw error
+    }
+  }
+
   async rollBack({ checkpointId }: { checkpointId: string }): Promise<Rollback> {
     const done = await this.#return(checkpointNumber(checkpointId))
     const { point, endedProcesses, endedSessions, missing } = done
@@ -76,4 +94,27 @@ export class NativeCheckpoints implements CheckpointsBackend {
 
 function publicCheckpoint({ number, name, createdAt, sessions }: NativePoint): Checkpoint {
   return { id: String(number), name: name ?? null, createdAt: new Date(createdAt), sessions }
+}
+
+const decoder = new TextDecoder()
+
+function publicConflict({ path, reason, sides, hunks }: NativeMergeConflict): MergeConflict {
+  const text = (bytes: Uint8Array) => decoder.decode(bytes)
+  return {
+    path: text(path),
+    reason,
+    sides,
+    hunks: hunks.map(({ line, ours, theirs }) => ({ line, ours: text(ours), theirs: text(theirs) })),
+  }
+}
+
+function conflictError(conflicts: MergeConflict[]): SandboxError {
+  const paths = [...new Set(conflicts.map(({ path }) => path))]
+  const more = paths.length > 1 ? ` and ${paths.length - 1} more` : ''
+  const sides = conflicts[0]?.sides.map((side) => `sandboxes[${side}]`).join(' and ')
+  return new SandboxError(
+    'WORKSPACE_CONFLICT',
+    `the changes of '${paths[0]}'${more} do not go together, those of ${sides}: see conflicts, or use onConflict: 'markers'`,
+    { paths, conflicts },
+  )
 }

@@ -7,7 +7,7 @@ import { sandboxForwardOptions } from '../../calls/ports.js'
 import { keptOptions, resumeOptions } from '../../calls/sandbox.js'
 import { archiveOptions, suspendOptions } from '../../calls/suspend.js'
 import { workspace } from '../../calls/workspace.js'
-import { planFork } from '../../requests/workspace.js'
+import { planFork, planMerge } from '../../requests/workspace.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { portNumber } from '../../schema/http.js'
@@ -40,6 +40,15 @@ class BackendSandbox extends SandboxFacade<LocalSession> implements api.Sandbox 
     const { isOne, ...plan } = planFork(count, options)
     const forks = await calledBy(this.fork, this.#backend.checkpoints.fork(plan))
     return isOne ? forks[0] : forks
+  }
+
+  static async merge(sandboxes: api.Sandbox[], options?: api.MergeOptions): Promise<api.Merged> {
+    const isOne = (value: unknown): value is BackendSandbox =>
+      typeof value === 'object' && value !== null && #backend in value
+    const plan = planMerge(sandboxes, isOne, options)
+    const [first, ...others] = plan.sandboxes.map((sandbox) => sandbox.#backend.checkpoints)
+    if (first === undefined) throw new TypeError('there is no sandbox')
+    return calledBy(BackendSandbox.merge, first.merge(others, plan))
   }
 
   async suspend(file: string | URL, options?: api.SuspendOptions): Promise<api.Suspended> {

@@ -1,7 +1,7 @@
 /** The copy-on-write workspace of a sandbox in this process. */
 
 import { timers } from '../../base/builtin.js'
-import { engineError } from '../../base/errors.js'
+import { engineError, invalidOption } from '../../base/errors.js'
 import type { NativeChanges } from '../../boundary/index.js'
 import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
 import type { DiffPlan } from '../../requests/workspace.js'
@@ -45,12 +45,19 @@ export class NativeWorkspace implements WorkspaceBackend {
     )
   }
 
-  async commit({ paths, signal, force, sync }: Parameters<WorkspaceBackend['commit']>[0]): Promise<Commit> {
+  async commit(plan: Parameters<WorkspaceBackend['commit']>[0]): Promise<Commit> {
+    const { paths, signal, force, sync, branch, message } = plan
+    if ((branch === undefined) !== (message === undefined))
+      throw invalidOption(branch === undefined ? 'message needs a branch' : 'branch needs a message')
+    if (branch !== undefined && force) throw invalidOption('force is not for a branch: leave one of them out')
     const selected = pathsBelow(this.#root(), paths)
-    const { applied, skipped } = await abortable(this.#engine, 'the commit', signal, (native, id) =>
-      native.workspaceCommit(id, selected, force, sync),
+    const done = await abortable(this.#engine, 'the commit', signal, (native, id) =>
+      branch === undefined || message === undefined
+        ? native.workspaceCommit(id, selected, force, sync)
+        : native.workspaceCommitToBranch(id, selected, branch, message),
     )
-    return { applied, skipped: skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason })) }
+    const skipped = done.skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason }))
+    return { applied: done.applied, skipped, ...(done.id != null && { id: done.id }) }
   }
 
   async discard({ paths, signal }: ChangesPlan): Promise<{ discarded: number }> {

@@ -28,17 +28,10 @@ impl Sandbox {
         when_busy: WhenBusy,
         given_up: G,
     ) -> impl Future<Output = Result<Option<()>, Error>> + Send + use<G> {
-        let pausing = self.pause_for_workspace(given_up);
+        let begun = self.begin_fork(when_busy, given_up);
         let sandbox = self.clone();
         async move {
-            let begun = async {
-                let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
-                pause.check(when_busy, "use busy: 'copy'")?;
-                let sessions = sandbox.save(&pause).await?;
-                sandbox.deleted_sessions_end().await;
-                Ok(Some((workspace, pause, sessions)))
-            };
-            let (workspace, pause, sessions) = match begun.await {
+            let begun = match begun.await {
                 Ok(Some(begun)) => begun,
                 other => {
                     destroy(&forks).await;
@@ -48,7 +41,7 @@ impl Sandbox {
             // It is completed even if this future is dropped.
             let (sender, done) = oneshot::channel();
             tokio::spawn(async move {
-                let forked = sandbox.complete_fork(workspace, pause, sessions, &forks).await;
+                let forked = sandbox.complete_fork(begun, &forks).await;
                 if forked.is_err() {
                     destroy(&forks).await;
                 }
@@ -61,14 +54,45 @@ impl Sandbox {
         }
     }
 
-    /// Ends the pause as soon as the layers are known, and opens the forks.
-    async fn complete_fork(
+    /// Pauses, and saves the sessions. `None` if the pause is given up.
+    pub(super) fn begin_fork<G: Future<Output = ()> + Send>(
         &self,
-        workspace: Arc<Workspace>,
-        pause: Pause,
-        sessions: Vec<KeptSession>,
-        forks: &[Sandbox],
-    ) -> Result<(), Error> {
+        when_busy: WhenBusy,
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<Begun>, Error>> + Send + use<G> {
+        let pausing = self.pause_for_workspace(given_up);
+        let sandbox = self.clone();
+        async move {
+            let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
+            pause.check(when_busy, "use busy: 'copy'")?;
+            let sessions = sandbox.save(&pause).await?;
+            sandbox.deleted_sessions_end().await;
+            Ok(Some(Begun { workspace, pause, sessions }))
+        }
+    }
+
+    /// Opens the forks.
+    async fn complete_fork(&self, begun: Begun, forks: &[Sandbox]) -> Result<(), Error> {
+        let (fork, sessions) = begun.branch().await?;
+        forks.iter().for_each(|sandbox| sandbox.inner.secrets.begin_with(&self.inner.secrets));
+        let opened = open(forks, &fork, sessions).await;
+        end(fork).await?;
+        // A parent that is destroyed meanwhile may be the reason of another error.
+        self.lock().check().and(opened)
+    }
+}
+
+/// A sandbox that pauses to be forked.
+pub(super) struct Begun {
+    workspace: Arc<Workspace>,
+    pause: Pause,
+    sessions: Vec<KeptSession>,
+}
+
+impl Begun {
+    /// Ends the pause as soon as the layers are known. They must be let go: see [`end`].
+    pub(super) async fn branch(self) -> Result<(Arc<Fork>, Vec<KeptSession>), Error> {
+        let Self { workspace, pause, sessions } = self;
         let may_seal = pause.is_idle() && !hold_mount(&sessions);
         let fork = blocking(move || workspace.fork(may_seal)).await;
         // After an error, the mount may be sealed.
@@ -77,17 +101,17 @@ impl Sandbox {
         } else {
             drop(pause);
         }
-        let fork = Arc::new(fork?);
-        forks.iter().for_each(|sandbox| sandbox.inner.secrets.begin_with(&self.inner.secrets));
-        let opened = open(forks, &fork, sessions).await;
-        blocking(move || {
-            fork.end();
-            Ok(())
-        })
-        .await?;
-        // A parent that is destroyed meanwhile may be the reason of another error.
-        self.lock().check().and(opened)
+        Ok((Arc::new(fork?), sessions))
     }
+}
+
+/// Lets the parent of forks remove layers again.
+pub(super) async fn end(fork: Arc<Fork>) -> Result<(), Error> {
+    blocking(move || {
+        fork.end();
+        Ok(())
+    })
+    .await
 }
 
 /// Opens the forks, some at the same time. Fails with the first error, when all have been tried.
@@ -117,7 +141,7 @@ async fn open(forks: &[Sandbox], fork: &Arc<Fork>, sessions: Vec<KeptSession>) -
     outcome
 }
 
-async fn destroy(forks: &[Sandbox]) {
+pub(super) async fn destroy(forks: &[Sandbox]) {
     for destroyed in forks.iter().map(|fork| fork.destroy(Duration::ZERO)).collect::<Vec<_>>() {
         destroyed.await;
     }

@@ -7,6 +7,7 @@ mod files;
 mod fork;
 mod keep;
 mod kept_processes;
+mod merge;
 mod pause;
 mod ports;
 mod secrets;
@@ -52,6 +53,7 @@ use tokio::sync::RwLock;
 
 pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
+pub use merge::MergeOptions;
 pub use nacre_keep::Entry;
 pub use pause::{Pause, WhenBusy};
 pub use ports::OpenPort;

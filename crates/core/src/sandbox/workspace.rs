@@ -3,6 +3,7 @@
 use super::{Pause, Sandbox};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
+use crate::git_branch::{self, BranchCommit, CommittedBranch};
 use crate::workspace::{self, Commit, Named, Workspace};
 use nacre_protocol::confinement::Guarding;
 use std::path::PathBuf;
@@ -60,6 +61,20 @@ impl Sandbox {
     ) -> impl Future<Output = Result<Option<Commit>, Error>> + Send + use<G> {
         let withholds = self.guards_project();
         self.while_paused(given_up, move |workspace| workspace.commit(paths, force, sync, withholds))
+    }
+
+    /// Commits changes to a branch of git during a pause; see [`git_branch::commit`]. `None`, with nothing committed, if `given_up`
+    /// resolves before the pause is in effect.
+    ///
+    /// # Errors
+    /// Those of [`git_branch::commit`] and [`Sandbox::pause`].
+    pub fn commit_to_branch<G: Future<Output = ()> + Send>(
+        &self,
+        commit: BranchCommit,
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<CommittedBranch>, Error>> + Send + use<G> {
+        let commit = BranchCommit { withholds: self.guards_project(), ..commit };
+        self.while_paused(given_up, move |workspace| git_branch::commit(workspace, commit))
     }
 
     /// Restores the real versions of changed paths during a pause; see [`Workspace::discard`]. `None`, with nothing

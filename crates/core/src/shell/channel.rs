@@ -223,12 +223,13 @@ fn is_reset(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nacre_protocol::shell::ReplyHeader;
     use std::os::fd::AsRawFd;
     use std::time::{Duration, Instant};
 
     /// A header with the kind of `Ending`.
-    const REPORT: [u8; 48] = {
-        let mut report = [0; 48];
+    const REPORT: [u8; size_of::<ReplyHeader>()] = {
+        let mut report = [0; size_of::<ReplyHeader>()];
         report[0] = 7;
         report
     };

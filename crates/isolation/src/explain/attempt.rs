@@ -106,7 +106,9 @@ impl<'a> AttemptJudge<'a> {
             // A pipe, a socket or a device can be opened for writing wherever it is.
             (Use::Change | Use::Write, Some(found)) if found.is_file() => (found.clone(), place.as_path()),
             // Only its owner may do that, and only a mount prevents it.
-            (Use::Mark, Some(found)) if found.uid() == judge.ran.user && has_mounts => (found.clone(), place.as_path()),
+            (Use::Mark, Some(found)) if has_mounts && (found.uid() == judge.ran.user || judge.is_root()) => {
+                (found.clone(), place.as_path())
+            }
             (Use::Mark, _)
             | (Use::Change | Use::Write, Some(_))
             | (Use::Change | Use::Remove, None)

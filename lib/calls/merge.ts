@@ -1,0 +1,28 @@
+/** How sandboxes are merged. */
+
+import { oneOf } from '../schema/constructors.js'
+import { table } from '../schema/kind.js'
+import { abortSignal } from '../schema/signals.js'
+
+/** Options of {@link Sandbox.merge}. */
+export interface MergeOptions {
+  /**
+   * What happens if changes do not go together. 'reject' rejects with WORKSPACE_CONFLICT, `paths` and `conflicts`, and there is no
+   * new sandbox. 'markers' writes both versions of the lines into the file, between the markers of git; what has no lines stays as
+   * in the sandboxes before, and what one has deleted and another changed is there. Default: 'reject'.
+   */
+  onConflict?: 'reject' | 'markers'
+  /**
+   * What happens if programs use a workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and there is no new sandbox. Default: none. */
+  signal?: AbortSignal
+}
+
+export const mergeOptions = table<MergeOptions>()({
+  onConflict: { ...oneOf(['reject', 'markers']), default: 'reject' },
+  busy: { ...oneOf(['copy', 'reject']), default: 'copy' },
+  signal: abortSignal,
+})
