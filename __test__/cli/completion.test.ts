@@ -78,6 +78,9 @@ describe('in bash, nacre completion', () => {
       '--root',
       '--setup',
       '--fresh',
+      '--vm',
+      '--kernel',
+      '--emulate',
       '--help',
     ])
     expect(offers('job', 'logs', '-')).toContain('-f')

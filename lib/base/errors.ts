@@ -76,6 +76,7 @@ const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning:
   SPAWN_FAILED: ['unavailable', 500, 'a process could not be started'],
   STATE_DIR_UNAVAILABLE: ['unavailable', 500, 'the state directory cannot be used'],
   TERMINAL_UNAVAILABLE: ['unavailable', 409, 'the session cannot give its command a terminal'],
+  VM_UNAVAILABLE: ['unavailable', 502, 'there cannot be a virtual machine here'],
   WORKSPACE_BUSY: ['conflict', 409, 'programs use the workspace, and cannot be stopped for the moment'],
   WORKSPACE_CONFLICT: ['conflict', 409, 'other programs have changed the real directory'],
   WORKSPACE_IN_USE: ['conflict', 409, 'a sandbox has this workspace open'],

@@ -29,9 +29,20 @@ export interface EngineOptions {
   where?: 'auto' | 'here' | 'container'
   /**
    * The container engine. 'auto' is the first that answers: Docker (also OrbStack, Colima), then Podman, and on a Mac then
-   * 'container', Apple's. Default: 'auto'.
+   * 'container', Apple's. 'vm' is a virtual machine of QEMU instead, with a kernel of its own and the files of this machine at
+   * their paths: Linux on x64 only, docs/vm.md. Default: 'auto'.
    */
-  engine?: 'auto' | 'docker' | 'podman' | 'container'
+  engine?: 'auto' | 'docker' | 'podman' | 'container' | 'vm'
+  /**
+   * With 'vm': the kernel, like `/boot/vmlinuz-VERSION` of Debian, Ubuntu or Fedora. Its modules must be in
+   * `../lib/modules/VERSION` beside it, or in `/lib/modules/VERSION`. Default: the kernel of this machine.
+   */
+  kernel?: string
+  /**
+   * With 'vm': whether QEMU emulates the processor, without `/dev/kvm`. For tests: programs run about 20 times slower.
+   * Default: false.
+   */
+  emulate?: boolean
   /**
    * The image of the container: any Linux with bash for this machine's processor. If it has no Node.js 20.19 or newer, Bun is
    * fetched from npm, once. Default: 'node:22'.
@@ -62,11 +73,20 @@ export interface EngineOptions {
    * no restrictions.
    */
   isolation?: Isolation
-  /** The network of the container, as `--network` of the engine takes it, like 'none'. Default: that of the engine. */
+  /**
+   * The network of the container, as `--network` of the engine takes it, like 'none'. A virtual machine has none. Default: that
+   * of the engine.
+   */
   network?: string
-  /** The number of processors of the container; may be a fraction, but not with Apple's. Default: no limit. */
+  /**
+   * The number of processors of the container; may be a fraction, but not with Apple's and 'vm'. Default: no limit; with 'vm'
+   * all, at most 4.
+   */
   cpus?: number
-  /** The memory of the container, as the engine takes it, like '4g'. Default: no limit, and '4g' with Apple's. */
+  /**
+   * The memory of the container, as the engine takes it, like '4g'. Default: no limit, '4g' with Apple's, and with 'vm' half of
+   * this machine's, at most '4g'. A virtual machine needs '512m' or more, and takes it when programs use it.
+   */
   memory?: string
   /**
    * A command that root runs in the container once, when it is new, in the top directory of the project: shell text like
@@ -141,7 +161,9 @@ const own = list(filePath, MOST_MOUNTS, {
 
 export const openSandboxOptions = table<EngineOptions>()({
   where: { ...oneOf(['auto', 'here', 'container']), default: 'auto' },
-  engine: { ...oneOf(['auto', 'docker', 'podman', 'container']), default: 'auto' },
+  engine: { ...oneOf(['auto', 'docker', 'podman', 'container', 'vm']), default: 'auto' },
+  kernel: filePath,
+  emulate: { ...flag, default: false },
   image: { ...imageName, default: 'node:22' },
   cwd: directory,
   mounts,
@@ -162,8 +184,10 @@ export const openSandboxOptions = table<EngineOptions>()({
 
 /** A sandbox on this machine or in a container: the methods that both have, and those of a container. */
 export interface EngineSandbox extends AnySandbox {
-  /** The container: its engine, its name there, and its image. null on this machine. */
+  /** The container: its engine, its name there, and its image. null on this machine and in a virtual machine. */
   readonly container: EngineContainer | null
+  /** The virtual machine. null without one. */
+  readonly vm: EngineVm | null
   /**
    * Lets programs of this machine connect to a server in the sandbox: listens on 127.0.0.1 and passes each connection on. On this
    * machine it is {@link Sandbox.forward}, and only programs of sessions are reached. In a container, it leads to the loopback
@@ -187,6 +211,14 @@ export interface EngineContainer {
   image: string
 }
 
+/** The virtual machine of an {@link EngineSandbox}. */
+export interface EngineVm {
+  /** The process on this machine with whose end everything in it ends. */
+  pid: number
+  /** Whether QEMU emulates the processor. */
+  emulated: boolean
+}
+
 /**
  * Opens a sandbox: on Linux like `new Sandbox()`, elsewhere in a Linux container of Docker, Podman or Apple's container.
  *
@@ -194,6 +226,9 @@ export interface EngineContainer {
  * it is needed, and stops `grace` ms after its last process. If this process ends, in whatever way, its commands and processes
  * end too. If the container or the engine's program ends, calls reject with SANDBOX_LOST; a new call of `openSandbox` then
  * starts the container again.
+ *
+ * With the engine 'vm', each call starts a virtual machine, which ends with the sandbox and with this process. `image`, `own`,
+ * `setup`, `fresh`, `grace` and `pull` are refused. Rejects with VM_UNAVAILABLE if there cannot be one.
  *
  * Rejects with ENGINE_NOT_FOUND, IMAGE_UNAVAILABLE, IMAGE_WITHOUT_BASH, MOUNT_MISSING, RUNTIME_UNSUPPORTED, CONTAINER_FAILED,
  * PROJECT_TOO_WIDE, CWD_NOT_FOUND, CONNECTION_FAILED, and with AbortError by `signal`.

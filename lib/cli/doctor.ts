@@ -5,38 +5,49 @@ import os from 'node:os'
 import type { Command } from 'commander'
 import type { Capabilities } from '../calls/index.js'
 import { examineEngines } from './container/doctor.js'
+import { addMachineOptions, type MachineFlags, refuseMachineOptions } from './container/options.js'
 import { withExamples } from './examples.js'
 import type { Finding } from './finding.js'
-import { printable, printableLines, printJson, write } from './terminal.js'
+import { printable, printableLines, printJson, printLine, write } from './terminal.js'
 import type { Finish } from './verb.js'
+
+interface Options extends MachineFlags {
+  json?: boolean
+}
 
 export function addDoctor(program: Command, finish: Finish): void {
   const doctor = program
     .command('doctor')
     .description('check what this machine supports, and suggest fixes')
     .option('--json', 'print JSON')
-    .action(async ({ json = false }: { json?: boolean }) => {
-      const [capabilities, { engines, containers }] = await Promise.all([
-        capabilitiesHere(),
-        examineEngines(),
-      ])
-      const findings = capabilities === null ? [] : examine(capabilities)
-      const inside = containers.map(({ capabilities, ...container }) => ({
-        ...container,
-        ...(capabilities && { findings: examine(capabilities), capabilities }),
-      }))
-      if (json) await printJson({ findings, capabilities, engines, containers: inside })
-      else {
-        await write(process.stdout, `${title()}\n${report([...findings, ...engines])}`)
-        for (const { name, engine, image, problem, findings = [] } of inside)
-          await write(
-            process.stdout,
-            `\n${printable(`${name}, a container of ${engine} with ${image}`)}\n${problem === undefined ? report(findings) : printableLines(problem)}`,
-          )
-      }
-      finish([...findings, ...engines].some(({ level }) => level === 'fail') ? 1 : 0)
-    })
+  addMachineOptions(doctor).action(async ({ json = false, ...machine }: Options) => {
+    if (machine.vm) {
+      const { measureMachine } = await import('./container/measure-vm.js')
+      const measured = await measureMachine(machine)
+      const line = ({ subject, value, unit }: (typeof measured)[number]) => `${subject}: ${value} ${unit}`
+      await (json ? printJson(measured) : printLine(measured.map(line).join('\n')))
+      return
+    }
+    refuseMachineOptions(machine)
+    const [capabilities, { engines, containers }] = await Promise.all([capabilitiesHere(), examineEngines()])
+    const findings = capabilities === null ? [] : examine(capabilities)
+    const inside = containers.map(({ capabilities, ...container }) => ({
+      ...container,
+      ...(capabilities && { findings: examine(capabilities), capabilities }),
+    }))
+    if (json) await printJson({ findings, capabilities, engines, containers: inside })
+    else {
+      await write(process.stdout, `${title()}\n${report([...findings, ...engines])}`)
+      for (const { name, engine, image, problem, findings = [] } of inside)
+        await write(
+          process.stdout,
+          `\n${printable(`${name}, a container of ${engine} with ${image}`)}\n${problem === undefined ? report(findings) : printableLines(problem)}`,
+        )
+    }
+    finish([...findings, ...engines].some(({ level }) => level === 'fail') ? 1 : 0)
+  })
   withExamples(doctor, [
+    ['nacre doctor --vm', 'starts virtual machines, and prints how long they take'],
     ['nacre doctor', 'prints one line per finding; exits with 1 if nothing can run'],
     ['nacre doctor --json', 'includes everything that `capabilities()` returns'],
   ])

@@ -8,7 +8,8 @@ import { ownOnly } from '../base/own.js'
 import type { AnySandbox, Encoding, ExecResult, SandboxError } from '../calls/index.js'
 import {
   addContainerOptions,
-  type ContainerFlags,
+  addMachineOptions,
+  type MachineFlags,
   openContainer,
   refuseContainerOptions,
 } from './container/options.js'
@@ -22,7 +23,7 @@ import { NOBODY_READS, printJson, write } from './terminal.js'
 import { commandOf, duration, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 
-interface Options extends ContainerFlags, SessionOptions, IsolationFlags {
+interface Options extends MachineFlags, SessionOptions, IsolationFlags {
   container?: true
   cwd?: string
   env?: Record<string, string>
@@ -48,7 +49,7 @@ export function addExec(program: Command, finish: Finish): void {
     .option('--token-file <file>', 'a file with the token of the server (default: the token in $NACRE_TOKEN)')
     .option('--session <id>', 'the session on the server')
     .option('--container', 'run in a Linux container of the project, which the options below are for')
-  addContainerOptions(addNetworkOptions(verb))
+  addMachineOptions(addContainerOptions(addNetworkOptions(verb)))
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
       finish(await exec(commandOf(words, verb), options))
@@ -62,18 +63,20 @@ export function addExec(program: Command, finish: Finish): void {
     ['nacre exec --isolation workspace -- npm test', 'allows writes only here; no secrets, no network'],
     ['nacre exec --url http://127.0.0.1:4747 pwd', 'runs in a session of a server'],
     ['nacre exec --container --image debian:13 -- make', 'runs in a Linux container of the project'],
+    ['nacre exec --vm -- make', 'runs in a virtual machine with a kernel of its own'],
     ["nacre exec 'sort -n' < numbers", 'passes standard input to the command'],
   ])
 }
 
 async function exec(command: string | string[], options: Options): Promise<number> {
-  const { env, grace, json, tty, container, cwd, timeout } = options
+  const { env, grace, json, tty, container, vm, cwd, timeout } = options
   const rules = isolationOf(options)
   if (json && tty) throw invalidOption('--json is not possible with --tty')
-  if (container) {
-    if (grace !== undefined) throw invalidOption('--grace is not possible with --container')
+  if (container || vm) {
+    const where = vm ? '--vm' : '--container'
+    if (grace !== undefined) throw invalidOption(`--grace is not possible with ${where}`)
     if (rules.isolationFile !== undefined)
-      throw invalidOption('--isolation-file is not possible with --container: name a preset by --isolation')
+      throw invalidOption(`--isolation-file is not possible with ${where}: name a preset by --isolation`)
     await using sandbox = await openContainer(options, { cwd, env, isolation: rules.isolation })
     return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }

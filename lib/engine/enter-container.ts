@@ -11,7 +11,7 @@ import { awaitServer } from './connect.js'
 import { creation } from './container.js'
 import { isRunning, listContainers, removeContainer } from './containers.js'
 import { MOUNT_MISSING, NO_ADDON, NO_BASH, NO_RUNTIME, REFUSED, SUPERVISOR } from './enter.js'
-import { type Engine, findEngine, installedEngines } from './find.js'
+import { type Engine, type EngineName, findEngine, installedEngines } from './find.js'
 import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { Program } from './program.js'
@@ -27,7 +27,10 @@ const SETTINGS = 'NACRE_INSIDE'
 /** Bytes of its value: Linux takes at most 128 KiB for a variable. */
 const MOST_SETTINGS = 130_000
 
-type Values = CompleteValues<typeof openSandboxOptions>
+/** A virtual machine is for vm.ts. */
+export type ContainerValues = Omit<CompleteValues<typeof openSandboxOptions>, 'engine'> & {
+  engine: EngineName | 'auto'
+}
 
 /** Milliseconds in which the server must answer. */
 const ANSWER_MS = 30_000
@@ -45,7 +48,7 @@ export interface Entered {
 
 /** Resolves when the server answers. `isolation` is as the caller gave it. */
 export async function enterContainer(
-  values: Values,
+  values: ContainerValues,
   isolation: EngineOptions['isolation'],
 ): Promise<Entered> {
   const { image, signal } = values
@@ -262,7 +265,7 @@ function lastLine(text: string): string {
 }
 
 /** The error that the server has printed, if that is one. */
-function refusalOf(line: string): Error | undefined {
+export function refusalOf(line: string): Error | undefined {
   try {
     const envelope = JSON.parse(line)
     return isEnvelope(envelope) ? errorOf(envelope) : undefined
@@ -311,7 +314,7 @@ function explain(
  * Rules that protect what this machine runs later in the project: those of a preset do, and here others, too. Otherwise they are
  * what they were.
  */
-function guarding(isolation: Isolation): Isolation {
+export function guarding(isolation: Isolation): Isolation {
   if (typeof isolation === 'string' || isolation.preset !== undefined) return isolation
   return { preset: 'workspace', network: 'host', processes: 'host', ...isolation }
 }

@@ -1,4 +1,4 @@
-/** `openSandbox`: a sandbox on this machine, or in a container. */
+/** `openSandbox`: a sandbox on this machine, in a container, or in a virtual machine. */
 import { clientOf } from '../backends/http/client.js'
 import { Sandbox } from '../backends/native/sandbox.js'
 import { refuseAborted } from '../base/abort.js'
@@ -14,6 +14,8 @@ import { stopContainer } from './containers.js'
 import { enterContainer, enterRunning } from './enter-container.js'
 import type { Engine } from './find.js'
 import { Link } from './link.js'
+import type { Program } from './program.js'
+import { enterMachine } from './vm.js'
 
 /** Milliseconds in which a server must begin to respond, as in `connectProgram`. */
 const REQUEST_MS = 30_000
@@ -25,25 +27,33 @@ const NO_SECRETS =
 export async function openSandbox(options: EngineOptions = {}): Promise<EngineSandbox> {
   const values = readWithDefaults(openSandboxOptions, options, 'openSandbox')
   refuseAborted(values.signal, 'opening the sandbox')
-  const isHere = values.where === 'here' || (values.where === 'auto' && process.platform === 'linux')
+  const { engine: wanted } = values
+  const isMachine = wanted === 'vm'
+  if (isMachine && values.where === 'here') throw invalidOption("where must not be 'here' with engine 'vm'")
+  const machineOption = (['kernel', 'emulate'] as const).find((name) => options[name] !== undefined)
+  if (!isMachine && machineOption !== undefined)
+    throw invalidOption(`${machineOption} is for a virtual machine: add engine: 'vm'`)
+  const isHere =
+    !isMachine && (values.where === 'here' || (values.where === 'auto' && process.platform === 'linux'))
   // These are checked, and read again where they are applied.
   const { env, isolation } = options
   if (isHere) return new OwnSandbox({ cwd: values.cwd, env, isolation })
   const network = values.isolation?.network
   if (typeof network === 'object' && network.secrets !== undefined) throw invalidOption(NO_SECRETS)
-  const { program, engine, name, image } = await enterContainer(values, isolation)
-  const link = new Link(program)
-  const backend = new ProgramBackend(program, link, { requestTimeout: REQUEST_MS, logger: undefined })
+  if (isMachine) {
+    const program = await enterMachine(values, options)
+    const { backend, forward } = sandboxBehind(program, true)
+    const vm = { pid: program.pid as number, emulated: values.emulate }
+    return Object.assign(clientOf(backend), { container: null, vm, forward, stop: () => backend.close() })
+  }
+  const { program, engine, name, image } = await enterContainer({ ...values, engine: wanted }, isolation)
   // Otherwise the container has the ports of this machine.
   const isApart = values.network !== 'host' || process.platform !== 'linux'
-  const forwards = new Forwards((port) => link.connect(port))
-  void link.lost.then(() => forwards.close())
+  const { backend, forward } = sandboxBehind(program, isApart)
   return Object.assign(clientOf(backend), {
     container: { engine: engine.name, name, image },
-    async forward(port: number, options?: ForwardOptions) {
-      const { local } = readOptions(forwardOptions, options, 'forward')
-      return forwards.forward(readArgument(portNumber.read, port, 'port'), { local, isApart })
-    },
+    vm: null,
+    forward,
     async stop() {
       try {
         await backend.destroy()
@@ -52,6 +62,19 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
       }
     },
   })
+}
+
+/** The server behind a program, and the ports of where it runs. */
+function sandboxBehind(program: Program, isApart: boolean) {
+  const link = new Link(program)
+  const backend = new ProgramBackend(program, link, { requestTimeout: REQUEST_MS, logger: undefined })
+  const forwards = new Forwards((port) => link.connect(port))
+  void link.lost.then(() => forwards.close())
+  const forward = async (port: number, options?: ForwardOptions) => {
+    const { local } = readOptions(forwardOptions, options, 'forward')
+    return forwards.forward(readArgument(portNumber.read, port, 'port'), { local, isApart })
+  }
+  return { backend, forward }
 }
 
 /** What works in a container that runs. Rejects with CONNECTION_FAILED. */
@@ -65,6 +88,7 @@ export async function examineContainer(engine: Engine, name: string, project: st
 /** A sandbox on this machine. */
 class OwnSandbox extends Sandbox implements EngineSandbox {
   readonly container = null
+  readonly vm = null
 
   async stop(): Promise<void> {
     await this.destroy()

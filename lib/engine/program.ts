@@ -98,6 +98,10 @@ export class Program {
     return this.#child.stdout
   }
 
+  get pid(): number | undefined {
+    return this.#child.pid
+  }
+
   /** Its exit code, once it has ended by itself. */
   get exitCode(): number | null {
     return this.#child.exitCode

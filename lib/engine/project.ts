@@ -63,7 +63,7 @@ export function isWithin(file: string, directory: string): boolean {
 }
 
 /** The home directory of this user, also when HOME names another one. */
-function homes(): string[] {
+export function homes(): string[] {
   const found = [os.homedir()]
   try {
     found.push(os.userInfo().homedir)

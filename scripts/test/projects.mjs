@@ -58,12 +58,15 @@ const image = ['__test__/image/**/*.test.ts']
 /** They need container engines, which scripts/test-engines.mjs fetches. */
 const engines = ['__test__/engines/**/*.test.ts']
 
+/** They need a kernel, which scripts/test-vm.mjs fetches. */
+const vm = ['__test__/vm/*.test.ts']
+
 /** @type {Project[]} */
 export const projects = [
   {
     name: 'behaviour',
     include: ['__test__/**/*.test.ts'],
-    exclude: [slow, measured, companions, examples, packages, browser, site, image, engines].flat(),
+    exclude: [slow, measured, companions, examples, packages, browser, site, image, engines, vm].flat(),
     workers: 4,
   },
   {
@@ -92,4 +95,5 @@ export const projects = [
   { name: 'site', include: site, workers: 1 },
   { name: 'image', include: image, workers: 1 },
   { name: 'engines', include: engines, workers: 1 },
+  { name: 'vm', include: vm, workers: 1 },
 ]

@@ -118,6 +118,12 @@ export const steps = [
   { name: 'hostile', ring: 'full', tests: node(everything, { within: hostile }) },
   { name: 'hostile-rust', ring: 'full', tests: { runner: runOnCargo, within: hostile } },
   { name: 'engines', ring: 'full', run: [script('test-engines.mjs')] },
+  {
+    name: 'vm',
+    ring: 'full',
+    run: [script('test-vm.mjs')],
+    debian: ['qemu-system-x86:qemu-system-x86_64', 'kmod:depmod'],
+  },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
   {
     name: 'site',

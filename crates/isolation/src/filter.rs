@@ -108,12 +108,8 @@ const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
 /// A flag of sendto(2) and sendmsg(2) that connects immediately, bypassing the rules for connect(2).
 const MSG_FASTOPEN: u32 = 0x2000_0000;
 
-/// The filter of a confinement.
-///
-/// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are
-/// behind a pointer, where no filter can see them. The shell receives the key with each request to fork. Other
-/// programs fall back to clone(2), as C libraries do on ENOSYS. Without a key, so does the shell.
-pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
+/// The beginning of a filter: it is for one interface of the kernel.
+fn start() -> Builder {
     let mut filter = Builder::default();
     filter.load(ARCH);
     filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, ARCHITECTURE, 1, 0);
@@ -124,6 +120,30 @@ pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
         filter.jump(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, X32_BIT, 0, 1);
         filter.give(refuse(libc::ENOSYS));
     }
+    filter
+}
+
+/// The filter of a program that writes files for others: nothing can get the set-user-ID or set-group-ID bit.
+///
+/// `hides_groups`: it sees no supplementary groups. In a user namespace of one user it cannot leave them, and the virtiofsd of
+/// QEMU 7.2 ends where it has some.
+pub fn of_file_server(hides_groups: bool) -> Program {
+    let mut filter = start();
+    modes::refuse_set_id(&mut filter);
+    if hides_groups {
+        filter.call(libc::SYS_getgroups, |filter| filter.give(refuse(0)));
+    }
+    filter.give(libc::SECCOMP_RET_ALLOW);
+    filter.0
+}
+
+/// The filter of a confinement.
+///
+/// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are
+/// behind a pointer, where no filter can see them. The shell receives the key with each request to fork. Other
+/// programs fall back to clone(2), as C libraries do on ENOSYS. Without a key, so does the shell.
+pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
+    let mut filter = start();
     let refused = REFUSED.iter().chain(REFUSED_HERE);
     let ipc = IPC.iter().filter(|_| confinement.refuses_ipc);
     for number in refused.chain(ipc) {

@@ -31,7 +31,7 @@ pub(crate) fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Erro
 }
 
 /// Copies the mounts at and below a path, without attaching them.
-pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+pub fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     clone_mount(&open_path(path)?, OpenTreeFlags::AT_RECURSIVE)
 }
 
@@ -51,12 +51,12 @@ fn read_only(directory: BorrowedFd<'_>, path: &Path, flags: libc::c_int) -> io::
 }
 
 /// Makes an unattached copy read-only.
-pub(crate) fn read_only_tree(tree: &OwnedFd) -> io::Result<()> {
+pub fn read_only_tree(tree: &OwnedFd) -> io::Result<()> {
     read_only(tree.as_fd(), Path::new(""), libc::AT_RECURSIVE | libc::AT_EMPTY_PATH)
 }
 
 /// Attaches a copy at a path.
-pub(crate) fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
+pub fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree, "", open_path(target)?, "", flags)?)
 }
@@ -352,7 +352,7 @@ fn make_devices(root: &Path, PrivateDevices { devices, certificates }: &PrivateD
 }
 
 /// Covers an existing file. A file that has appeared since the sources were opened cannot be covered: an error.
-pub(crate) fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
+pub fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
     let Ok(target) = path.symlink_metadata() else { return Ok(()) };
     if target.is_dir() {
         let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_RDONLY;

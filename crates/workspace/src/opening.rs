@@ -3,12 +3,15 @@
 use crate::failure::{Failure, errno_of, while_doing};
 use crate::overlay::Mounter;
 use nacre_containment::mount_table;
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx, unlinkat,
+};
 use rustix::io::{Errno, Result};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -102,8 +105,22 @@ pub fn moment(base: &OwnedFd, store: &OwnedFd) -> std::result::Result<(i64, i64)
     moved(&probe).map_err(while_doing("find the time of the workspace's file system"))
 }
 
+/// A new file without a name. File systems that know no such file, like virtiofs, get one that loses its name at once.
 fn unnamed(directory: &OwnedFd) -> Result<OwnedFd> {
-    openat(directory, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
+    match openat(directory, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR) {
+        // Kernels that do not know the flag see a directory that is to be written.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => unlinked(directory),
+        opened => opened,
+    }
+}
+
+/// Another program may take a name first, so none can be foreseen.
+fn unlinked(directory: &OwnedFd) -> Result<OwnedFd> {
+    let name = format!(".nacre-{:016x}", RandomState::new().build_hasher().finish());
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = openat(directory, &name, flags, Mode::RUSR | Mode::WUSR)?;
+    unlinkat(directory, &name, AtFlags::empty())?;
+    Ok(file)
 }
 
 /// Changes a file until its change time moves: files often share one for some milliseconds. Returns the new one.
@@ -158,6 +175,17 @@ mod tests {
         crate::testing::in_namespaces(name, |workspace| {
             assert_eq!(born(&workspace.mount(1).merged), None);
         });
+    }
+
+    #[test]
+    fn a_file_without_a_name_needs_no_support_of_the_file_system() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = rustix::fs::open(directory.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let file = unlinked(&base).unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let before = fstat(&file).unwrap();
+        assert_eq!(before.st_nlink, 0);
+        assert!(moved(&file).unwrap() > (before.st_ctime, before.st_ctime_nsec as i64));
     }
 
     #[test]

@@ -17,6 +17,13 @@ export interface ContainerFlags {
   fresh?: true
 }
 
+/** The same, where there may be a virtual machine instead. */
+export interface MachineFlags extends ContainerFlags {
+  vm?: true
+  kernel?: string
+  emulate?: true
+}
+
 const NAMES = ['engine', 'image', 'mount', 'own', 'root', 'setup', 'fresh'] as const
 
 export function engineOption(): Option {
@@ -39,25 +46,44 @@ export function addContainerOptions(verb: Command): Command {
     .option('--fresh', 'make the container new, although one is kept')
 }
 
-/** Throws OptionError if an option needs a container, and there is none. */
-export function refuseContainerOptions(flags: ContainerFlags): void {
-  const given = NAMES.find((name) => flags[name] !== undefined)
-  if (given !== undefined) throw invalidOption(`--${given} is for a container: add --container`)
+export function addMachineOptions(verb: Command): Command {
+  return verb
+    .option(
+      '--vm',
+      'a virtual machine with a kernel of its own and the files of this machine, without network',
+    )
+    .option('--kernel <file>', 'with --vm: its kernel (default: that of this machine)')
+    .option('--emulate', 'with --vm: emulate the processor, which is slow, and needs no /dev/kvm')
 }
 
-/** Opens the container of the project. A signal ends the start. */
+/** Throws OptionError if an option needs a container or a virtual machine, and there is none. */
+export function refuseContainerOptions(flags: MachineFlags): void {
+  const given = NAMES.find((name) => flags[name] !== undefined)
+  if (given !== undefined) throw invalidOption(`--${given} is for a container: add --container`)
+  refuseMachineOptions(flags)
+}
+
+export function refuseMachineOptions({ kernel, emulate }: MachineFlags): void {
+  const given = kernel === undefined ? emulate && 'emulate' : 'kernel'
+  if (given !== undefined) throw invalidOption(`--${given} is for a virtual machine: add --vm`)
+}
+
+/** Opens the container of the project, or a virtual machine. A signal ends the start. */
 export async function openContainer(
-  flags: ContainerFlags,
+  flags: MachineFlags,
   options: Pick<EngineOptions, 'cwd' | 'env' | 'isolation'>,
 ): Promise<EngineSandbox> {
-  const { engine, image, mount = [], own, root, setup, fresh } = flags
+  const { engine, image, mount = [], own, root, setup, fresh, vm, kernel, emulate } = flags
+  if (!vm) refuseMachineOptions(flags)
+  const other = (['engine', 'root'] as const).find((name) => flags[name] !== undefined)
+  if (vm && other !== undefined) throw invalidOption(`--${other} is not possible with --vm`)
   const { openSandbox } = await import('../../engine/open.js')
   const stop = new AbortController()
   const ignore = onSignals(() => stop.abort())
   try {
     return await openSandbox({
       ...options,
-      ...{ where: 'container', engine, image, own, setup, fresh },
+      ...{ where: 'container', engine: vm ? 'vm' : engine, image, own, setup, fresh, kernel, emulate },
       mounts: mount.map((source) => ({ source, readOnly: true })),
       user: root ? 'root' : 'me',
       onProgress: note,

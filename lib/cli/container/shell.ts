@@ -5,9 +5,9 @@ import { withExamples } from '../examples.js'
 import { runInTerminal } from '../exec-terminal.js'
 import { existingDirectory, isolationOption, variable } from '../values.js'
 import type { Verb } from '../verb.js'
-import { addContainerOptions, type ContainerFlags, openContainer } from './options.js'
+import { addContainerOptions, addMachineOptions, type MachineFlags, openContainer } from './options.js'
 
-interface Options extends ContainerFlags {
+interface Options extends MachineFlags {
   cwd?: string
   env?: Record<string, string>
   isolation?: Preset
@@ -16,17 +16,18 @@ interface Options extends ContainerFlags {
 export const addShell: Verb = (program: Command, finish) => {
   const verb = program
     .command('shell')
-    .description('open a shell in the container of a project')
+    .description('open a shell in the container of a project, or in a virtual machine')
     .option('--cwd <directory>', 'start in this directory of the project', existingDirectory)
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .addOption(isolationOption())
-  addContainerOptions(verb).action(async ({ cwd, env, isolation, ...flags }: Options) => {
+  addMachineOptions(addContainerOptions(verb)).action(async ({ cwd, env, isolation, ...flags }: Options) => {
     await using sandbox = await openContainer(flags, { cwd, env, isolation })
     finish(await runInTerminal(sandbox, ['bash'], {}))
   })
   withExamples(verb, [
     ['nacre shell', 'opens bash in the container, which is started if need be'],
     ['nacre shell --root', 'the shell is that of root'],
+    ['nacre shell --vm', 'opens bash under a kernel of its own, in a virtual machine of QEMU'],
     ['nacre shell --image debian:13', 'a container with another image is another one'],
   ])
 }

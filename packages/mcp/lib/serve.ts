@@ -128,7 +128,9 @@ function instructions({ rules, sandbox, container, workspaceId }: Settings): str
   return [
     ...(container === undefined
       ? []
-      : ['Commands run in a Linux container, which has the files of the project at the same path.']),
+      : [
+          `Commands run in a Linux ${container.engine === 'vm' ? 'virtual machine without network' : 'container'}, which has the files of the project at the same path.`,
+        ]),
     ...(rules === undefined
       ? []
       : [

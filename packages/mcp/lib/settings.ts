@@ -19,6 +19,9 @@ export interface Flags extends networks.NetworkFlags {
   isolation?: kinds.Preset | 'none'
   write?: string[]
   container?: 'auto' | 'docker' | 'podman' | 'container'
+  vm?: true
+  kernel?: string
+  emulate?: true
   image?: string
   mount?: string[]
   own?: string[]
@@ -203,8 +206,12 @@ export function readSettings(flags: Flags): Settings {
 
 /** What the options say of the container. Undefined without one. */
 function containerOf(flags: Flags): EngineOptions | undefined {
-  const { container, image, mount = [], own = [], root, setup, copyOnWrite } = flags
-  if (container === undefined && process.platform === 'linux') {
+  const { container, image, mount = [], own = [], root, setup, copyOnWrite, vm, kernel, emulate } = flags
+  if (vm && [container, image, root, setup, flags.own].some((value) => value !== undefined))
+    refuse('--container, --image, --own, --root and --setup are not possible with --vm')
+  if (!vm && (kernel !== undefined || emulate))
+    refuse('--kernel and --emulate are for a virtual machine: add --vm')
+  if (container === undefined && !vm && process.platform === 'linux') {
     if ([image, root, setup, flags.mount, flags.own].some((value) => value !== undefined))
       refuse('--image, --mount, --own, --root and --setup are for a container: add --container')
     return undefined
@@ -212,12 +219,21 @@ function containerOf(flags: Flags): EngineOptions | undefined {
   if (copyOnWrite) refuse('--copy-on-write is not for containers: leave it out')
   if (flags.isolationFile !== undefined) refuse('--isolation-file is not for containers: leave it out')
   if (flags.keep !== undefined) refuse('--keep is not for containers: leave it out')
+  const mounts = mount.map((source) => ({ source: path.resolve(source), readOnly: true }))
+  if (vm)
+    return {
+      where: 'container',
+      engine: 'vm',
+      mounts,
+      ...(kernel && { kernel: path.resolve(kernel) }),
+      ...(emulate && { emulate }),
+    }
   return {
     where: 'container',
     engine: container ?? 'auto',
     ...(image === undefined ? {} : { image }),
     ...(setup === undefined ? {} : { setup }),
-    mounts: mount.map((source) => ({ source: path.resolve(source), readOnly: true })),
+    mounts,
     own,
     user: root ? 'root' : 'me',
   }

@@ -1,0 +1,216 @@
+//! `--vm-init`: the first process of the guest. Mounts the machine's files, and starts the server.
+
+use crate::initramfs::{MODULES, SETTINGS};
+use crate::machine;
+use crate::settings::{Guest, Server};
+use nix::mount::{MsFlags, mount};
+use nix::sys::wait::{WaitStatus, wait};
+use nix::unistd::Pid;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The machine's files, and the guest's root directory, in the initramfs.
+const LOW: &str = "/low";
+const LAYER: &str = "/layer";
+const ROOT: &str = "/root";
+
+/// Flags of finit_module(2): the kernel unpacks the file.
+const COMPRESSED: libc::c_int = 4;
+const MOST_SETTINGS: u64 = 1 << 20;
+const MOST_BYTES: usize = 128 << 10;
+
+const QUIET: MsFlags = MsFlags::MS_NOSUID.union(MsFlags::MS_NODEV).union(MsFlags::MS_NOEXEC);
+
+/// Runs the guest, and turns it off when the server has ended. Exits with 2 for bad use.
+pub fn run() -> ! {
+    if std::process::id() != 1 || !Path::new(SETTINGS).exists() {
+        eprintln!("nacre-supervisor: --vm-init is for a virtual machine");
+        std::process::exit(2);
+    }
+    // lib/engine/vm.ts reads this line.
+    match serve() {
+        Ok(code) => println!("\nnacre: the server has ended with exit code {code}"),
+        Err(error) => println!("\nnacre: the guest cannot start: {error}"),
+    }
+    let _ = io::stdout().flush();
+    // With the option reboot=t, QEMU ends.
+    // SAFETY: no pointer is passed.
+    unsafe { libc::reboot(libc::RB_AUTOBOOT) };
+    std::process::exit(1)
+}
+
+fn serve() -> io::Result<i32> {
+    put("devtmpfs", "/dev", "devtmpfs", MsFlags::MS_NOSUID, "")?;
+    put("proc", "/proc", "proc", QUIET, "")?;
+    put("sysfs", "/sys", "sysfs", QUIET, "")?;
+    load_modules()?;
+    let mut text = Vec::new();
+    File::open(SETTINGS)?.take(MOST_SETTINGS).read_to_end(&mut text)?;
+    let Guest { places, server } = serde_json::from_slice(&text)?;
+    mount_root()?;
+    let port = open_port()?;
+    mount_own()?;
+    mount_places(&places)?;
+    enter_root()?;
+    nacre_isolation::network::start_loopback()?;
+    // SAFETY: the name outlives the call.
+    unsafe { libc::sethostname(c"nacre".as_ptr(), 5) };
+    run_server(&server, port)
+}
+
+fn put(source: &str, target: impl AsRef<Path>, kind: &str, flags: MsFlags, data: &str) -> io::Result<()> {
+    let target = target.as_ref();
+    let problem = |error| io::Error::other(format!("{kind} at {}: {error}", target.display()));
+    mount(Some(source), target, Some(kind), flags, Some(data)).map_err(problem)
+}
+
+fn load_modules() -> io::Result<()> {
+    let mut files: Vec<PathBuf> = fs::read_dir(MODULES)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
+    files.sort();
+    for path in files {
+        let mut file = File::open(&path)?;
+        let mut start = [0; 4];
+        file.read_exact(&mut start)?;
+        let flags = if &start == b"\x7fELF" { 0 } else { COMPRESSED };
+        // SAFETY: the text ends with 0, and outlives the call.
+        let done = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), flags) };
+        let error = io::Error::last_os_error();
+        // It may be built in. What is missing otherwise shows at its use.
+        if done != 0 && error.raw_os_error() != Some(libc::EEXIST) {
+            println!("nacre: a module cannot be loaded ({}): {error}", path.display());
+        }
+    }
+    Ok(())
+}
+
+/// The machine's root directory, with a layer in memory above it.
+fn mount_root() -> io::Result<()> {
+    put(machine::ROOT, LOW, "virtiofs", MsFlags::MS_RDONLY, "")?;
+    put("layer", LAYER, "tmpfs", MsFlags::empty(), "size=75%,mode=755")?;
+    let (upper, work) = (format!("{LAYER}/upper"), format!("{LAYER}/work"));
+    fs::create_dir(&upper)?;
+    fs::create_dir(&work)?;
+    put("root", ROOT, "overlay", MsFlags::empty(), &format!("lowerdir={LOW},upperdir={upper},workdir={work}"))
+}
+
+/// What the guest has itself.
+fn mount_own() -> io::Result<()> {
+    let at = |path: &str| format!("{ROOT}{path}");
+    let temporary = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    // The layers of workspaces cannot lie on an overlay.
+    fs::create_dir_all(at("/var/lib/nacre"))?;
+    for (place, mode) in [("/tmp", "mode=1777"), ("/run", "mode=755"), ("/var/lib/nacre", "mode=755")] {
+        put("tmpfs", at(place), "tmpfs", temporary, mode)?;
+    }
+    put("devtmpfs", at("/dev"), "devtmpfs", MsFlags::MS_NOSUID, "")?;
+    fs::create_dir_all(at("/dev/pts"))?;
+    fs::create_dir_all(at("/dev/shm"))?;
+    put("devpts", at("/dev/pts"), "devpts", MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC, "ptmxmode=0666,mode=0620,gid=5")?;
+    put("tmpfs", at("/dev/shm"), "tmpfs", temporary, "mode=1777")?;
+    for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        symlink(format!("/proc/self/fd{target}"), at(&format!("/dev/{name}")))?;
+    }
+    put("proc", at("/proc"), "proc", QUIET, "")?;
+    put("sysfs", at("/sys"), "sysfs", QUIET, "")?;
+    put("cgroup", at("/sys/fs/cgroup"), "cgroup2", QUIET, "")?;
+    // Limits are for the groups below. Without a controller, the capabilities of the sandbox show that.
+    for controller in ["+cpu", "+memory", "+pids"] {
+        let _ = fs::write(at("/sys/fs/cgroup/cgroup.subtree_control"), controller);
+    }
+    Ok(())
+}
+
+/// The project and what else the machine shares.
+fn mount_places(places: &[PathBuf]) -> io::Result<()> {
+    let share = format!("{ROOT}/run/nacre-places");
+    fs::create_dir(&share)?;
+    put(machine::PLACES, &share, "virtiofs", MsFlags::MS_NOSUID | MsFlags::MS_NODEV, "")?;
+    for (number, place) in places.iter().enumerate() {
+        let source = Path::new(&share).join(number.to_string());
+        let target = Path::new(ROOT).join(place.strip_prefix("/").unwrap_or(place));
+        let problem = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", place.display()));
+        if source.is_dir() {
+            fs::create_dir_all(&target).map_err(problem)?;
+        } else if !target.exists() {
+            fs::create_dir_all(target.parent().unwrap_or(Path::new(ROOT))).map_err(problem)?;
+            File::create(&target).map_err(problem)?;
+        }
+        mount(Some(&source), &target, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+            .map_err(|error| problem(error.into()))?;
+    }
+    nix::mount::umount2(share.as_str(), nix::mount::MntFlags::MNT_DETACH)?;
+    fs::remove_dir(&share)
+}
+
+fn enter_root() -> io::Result<()> {
+    std::env::set_current_dir(ROOT)?;
+    mount(Some("."), "/", None::<&str>, MsFlags::MS_MOVE, None::<&str>)?;
+    nix::unistd::chroot(".")?;
+    std::env::set_current_dir("/")
+}
+
+/// Opens the connection to the machine.
+fn open_port() -> io::Result<File> {
+    const ATTEMPTS: u32 = 2000;
+    for _ in 0..ATTEMPTS {
+        for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {
+            let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
+            if name.trim_end() == machine::PORT {
+                let device = Path::new("/dev").join(entry.file_name());
+                return File::options().read(true).write(true).open(device);
+            }
+        }
+        // The device reports its ports when its driver is there.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(io::Error::other("there is no port for the server"))
+}
+
+/// Runs the server, and passes on what it and the machine say. Returns its exit code.
+fn run_server(server: &Server, port: File) -> io::Result<i32> {
+    // Node.js reads a device in its few threads for files, but not a socket.
+    let (ours, theirs) = UnixStream::pair()?;
+    let [program, arguments @ ..] = &server.argv[..] else { return Err(io::Error::other("there is no server")) };
+    let mut command = Command::new(program);
+    command.args(arguments).env_clear().envs(&server.env).current_dir("/").process_group(0);
+    command.stdin(OwnedFd::from(theirs.try_clone()?)).stdout(OwnedFd::from(theirs)).stderr(Stdio::inherit());
+    let child = command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+    drop(command);
+    let (mut port_in, mut port_out) = (port.try_clone()?, port);
+    let (mut server_in, mut server_out) = (ours.try_clone()?, ours);
+    std::thread::spawn(move || {
+        pass(&mut port_in, &mut server_in);
+        // The machine's side has ended.
+        let _ = server_in.shutdown(Shutdown::Write);
+    });
+    std::thread::spawn(move || pass(&mut server_out, &mut port_out));
+    let pid = Pid::from_raw(child.id().cast_signed());
+    loop {
+        match wait() {
+            Ok(WaitStatus::Exited(ended, code)) if ended == pid => return Ok(code),
+            Ok(WaitStatus::Signaled(ended, signal, _)) if ended == pid => return Ok(128 + signal as i32),
+            Err(nix::errno::Errno::ECHILD) => return Err(io::Error::other("the server is lost")),
+            _ => {}
+        }
+    }
+}
+
+fn pass(from: &mut impl Read, to: &mut impl Write) {
+    let mut bytes = vec![0; MOST_BYTES];
+    loop {
+        match from.read(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => return,
+            Ok(length) if to.write_all(&bytes[..length]).is_err() => return,
+            Ok(_) => {}
+        }
+    }
+}
