@@ -21,6 +21,21 @@ itInEveryMode(
   { options: { limits: { openFiles: 100 } } },
 )
 
+itInEveryMode(
+  'a command that has reached one says which',
+  async ({ sandbox }) => {
+    const opens = (count: number) => `python3 -c "files = [open('/dev/null') for _ in range(${count})]"`
+    const { exitCode, denials } = await sandbox.exec(opens(200))
+    expect([exitCode, denials]).toEqual([
+      1,
+      [{ kind: 'limit', target: 'openFiles', rule: 'limits.openFiles' }],
+    ])
+    expect((await sandbox.exec(`${opens(50)}; echo too many open files >&2`)).denials).toEqual([])
+    expect((await sandbox.exec('echo failed >&2; false')).denials).toEqual([])
+  },
+  { options: { limits: { openFiles: 100 } } },
+)
+
 describe('a limit that cannot be enforced', () => {
   it('keeps a process from being started, and leaves nothing of it', () =>
     withSandbox(

@@ -1,17 +1,16 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::process;
-use crate::types::{
-    NativeBlocker, NativeDenial, NativeEvent, NativeQuestion, NativeRefusal, NativeRequest, NativeResult,
-};
+use crate::types::{NativeBlocker, NativeDenial, NativeEvent, NativeQuestion, NativeRequest, NativeResult};
 use crate::value::Value;
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::{Blocker, Outcome, Refusal, Rule};
+use nacre_core::exec::{Blocker, Outcome};
 use nacre_core::questions::Question;
-use nacre_core::wanted::{Denial, Request};
+use nacre_core::wanted::{Denial, DeniedUse, FileRefusal, Request};
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, ToNapiValue, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
@@ -145,35 +144,39 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         lost_state: (!outcome.lost_state.is_empty()).then(|| outcome.lost_state.into_iter().map(Into::into).collect()),
         denials: (!outcome.denials.is_empty()).then(|| outcome.denials.into_iter().map(denial).collect()),
         withheld: (!outcome.withheld.is_empty()).then_some(outcome.withheld),
-        refusals: (!outcome.refusals.is_empty()).then(|| outcome.refusals.into_iter().map(refusal).collect()),
     }
 }
 
-/// Converts a refused file to JavaScript types.
-pub fn refusal(Refusal { path, rule, tree }: Refusal) -> NativeRefusal {
-    let rule = match rule {
-        Rule::Read => "read",
-        Rule::Write => "write",
-        Rule::Hide => "hide",
-        Rule::Protect => "protect",
-        Rule::Project => "project",
-        Rule::File => "file",
-    };
-    let [path, tree] = [path, tree].map(|path| path.to_string_lossy().into_owned());
-    NativeRefusal { path, rule: rule.into(), tree }
-}
-
 /// Converts a denial to JavaScript types.
-pub fn denial(Denial { wanted, cause, caller }: Denial) -> NativeDenial {
+pub fn denial(Denial { what, caller }: Denial) -> NativeDenial {
     let caller = caller.map(Arc::unwrap_or_clone);
+    let shown = |path: PathBuf| path.to_string_lossy().into_owned();
+    let what = match what {
+        DeniedUse::Connection(wanted, cause) => NativeDenial {
+            target: wanted.target,
+            cause: cause.as_str().into(),
+            request: wanted.request.map(request),
+            reason: cause.reason().map(|reason| reason.as_str().into()),
+            ..NativeDenial::default()
+        },
+        DeniedUse::File(FileRefusal { path, rule, tree }) => NativeDenial {
+            target: shown(path),
+            cause: rule.as_str().into(),
+            tree: Some(shown(tree)),
+            ..NativeDenial::default()
+        },
+        DeniedUse::Call(target) => NativeDenial { target, cause: "call".into(), ..NativeDenial::default() },
+        DeniedUse::Limit(name) => {
+            NativeDenial { target: name.into(), cause: "limit".into(), ..NativeDenial::default() }
+        }
+        DeniedUse::Config(target) => NativeDenial { target, cause: "config".into(), ..NativeDenial::default() },
+        DeniedUse::Appeared(target) => NativeDenial { target, cause: "appeared".into(), ..NativeDenial::default() },
+    };
     NativeDenial {
-        target: wanted.target,
-        cause: cause.as_str().into(),
-        request: wanted.request.map(request),
-        reason: cause.reason().map(|reason| reason.as_str().into()),
         pid: caller.as_ref().map(|caller| caller.pid),
         program: caller.as_ref().and_then(|caller| caller.program.clone()),
         command: caller.and_then(|caller| caller.command),
+        ..what
     }
 }
 

@@ -4,10 +4,10 @@ use crate::emitter::{self, request};
 use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
-use crate::types::{NativeFeed, NativeFeedEvent, NativeRequest};
+use crate::types::{NativeDenial, NativeFeed, NativeFeedEvent, NativeRequest};
 use nacre_core::feed::{Batch, FeedEvent, What};
 use nacre_core::runtime;
-use nacre_core::wanted::{Denial, Wanted};
+use nacre_core::wanted::Wanted;
 use napi::bindgen_prelude::{Buffer, Result};
 use napi_derive::napi;
 use std::sync::Arc;
@@ -32,16 +32,16 @@ impl NativeSandbox {
         })
     }
 
-    /// What was refused in a session, as events.
+    /// What was refused in a session.
     #[napi(catch_unwind)]
-    pub fn denials(&self, id: u32, session_id: String) -> Result<Pending<Vec<NativeFeedEvent>>> {
+    pub fn denials(&self, id: u32, session_id: String) -> Result<Pending<Vec<NativeDenial>>> {
         runtime::handle()?;
         let (feed, asking) = (Arc::clone(self.sandbox.feed()), self.sandbox.judgement(&session_id));
         self.settle(id, async move {
             if let Some(judgement) = asking.await? {
                 judgement.receive();
             }
-            Ok(feed.refusals(&session_id).into_iter().map(event).collect())
+            Ok(feed.refusals(&session_id).into_iter().map(emitter::denial).collect())
         })
     }
 
@@ -127,19 +127,9 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
         What::ServiceRestarted { id, restarts } => {
             NativeFeedEvent { restarts: Some(restarts), ..new("serviceRestarted", id) }
         }
-        What::Refused(refused) => {
-            NativeFeedEvent { refusal: Some(emitter::refusal(refused)), ..new("refused", String::new()) }
+        What::Denied(denial) => {
+            NativeFeedEvent { denial: Some(emitter::denial(denial)), ..new("denied", String::new()) }
         }
-        What::Appeared { path } => NativeFeedEvent { target: Some(path), ..new("appeared", String::new()) },
-        What::Withheld { key } => NativeFeedEvent { target: Some(key), ..new("withheld", String::new()) },
-        What::Denied { denial: Denial { wanted, cause, caller } } => NativeFeedEvent {
-            pid: caller.as_ref().map(|caller| caller.pid),
-            program: caller.as_ref().and_then(|caller| caller.program.clone()),
-            command: caller.and_then(|caller| caller.command.clone()),
-            denial_cause: Some(cause.as_str().into()),
-            denial_reason: cause.reason().map(|reason| reason.as_str().into()),
-            ..about(wanted, new("denied", String::new()))
-        },
         What::Request(request) => NativeFeedEvent {
             target: Some(request.origin.to_string()),
             request: Some(NativeRequest { method: request.method, path: request.path }),
@@ -147,7 +137,7 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
             total: Some([request.sent, request.received].map(|bytes| bytes as f64).to_vec()),
             duration: Some(request.duration.as_secs_f64() * 1000.0),
             secrets: Some(request.secrets).filter(|names| !names.is_empty()),
-            denial_reason: request.denied.map(|reason| reason.as_str().into()),
+            denied: request.denied.map(|reason| reason.as_str().into()),
             protocol: Some(request.protocol.into()),
             ..new("request", String::new())
         },

@@ -10,7 +10,7 @@ use crate::requests::Requests;
 use crate::settle::{Pending, Settle};
 use crate::socket::Socket;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeFailure, NativeJudgement, NativeKilledBy,
+    NativeCapabilities, NativeConfig, NativeDenial, NativeEvent, NativeExecExtras, NativeFailure, NativeKilledBy,
     NativePort, NativeProcess, NativeRunning, NativeSession, NativeStats, NativeTracedRequest, NativeWorkspaceConfig,
 };
 use crate::user;
@@ -26,6 +26,7 @@ use nacre_core::proxy::{Target, TracedRequest};
 use nacre_core::questions::Question;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
+use nacre_core::wanted::Denial;
 use nacre_core::workspace::Options;
 use napi::bindgen_prelude::{Either, Env, Function, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
@@ -346,18 +347,17 @@ impl NativeSandbox {
         session_id: String,
         path: Option<String>,
         host: Option<String>,
-    ) -> Result<Pending<NativeJudgement>> {
+    ) -> Result<Pending<Vec<NativeDenial>>> {
         runtime::handle()?;
         let asking = self.sandbox.judgement(&session_id);
         self.settle(id, async move {
-            let mut found = NativeJudgement { denial: None, refusals: Vec::new() };
-            let Some(judgement) = asking.await? else { return Ok(found) };
+            let Some(judgement) = asking.await? else { return Ok(Vec::new()) };
             let target = host.and_then(|host| Target::parse(&host, None));
-            found.denial = target.and_then(|target| judgement.host(&target)).map(emitter::denial);
+            let mut found: Vec<Denial> = target.and_then(|target| judgement.host(&target)).into_iter().collect();
             if let Some(path) = path {
-                found.refusals = judgement.path(path.into()).await?.into_iter().map(emitter::refusal).collect();
+                found.extend(judgement.path(path.into()).await?.into_iter().map(Denial::from));
             }
-            Ok(found)
+            Ok(found.into_iter().map(emitter::denial).collect())
         })
     }
 

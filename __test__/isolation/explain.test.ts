@@ -41,8 +41,16 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true })
 })
 
-/** The denials of each command, by the kind and the target below the directory. */
-async function refused(tier: Tier, isolation: Isolation, commands: string[]): Promise<[string, string[]][]> {
+/** Commands with their denials, by the kind and the target below the directory. */
+type Refused = [command: string, denials: string[]][]
+
+/** Runs the commands of a table, and compares. */
+async function expectRefused(tier: Tier, isolation: Isolation, table: Refused): Promise<void> {
+  const commands = table.map(([command]) => command)
+  expect(await refused(tier, isolation, commands)).toEqual(table)
+}
+
+async function refused(tier: Tier, isolation: Isolation, commands: string[]): Promise<Refused> {
   const all = await programs.run<Denial[][]>(tier, 'explain-runner.mjs', {
     options: { cwd: `${directory}/work`, env: { D: directory }, isolation },
     commands,
@@ -52,7 +60,7 @@ async function refused(tier: Tier, isolation: Isolation, commands: string[]): Pr
 }
 
 /** What writes where it may not, silently and with success, and the files. */
-const WRITES: [command: string, targets: string[]][] = [
+const WRITES: Refused = [
   ['echo x 2> /dev/null > $D/other/new; true', ['write other/new']],
   ['touch ../other/new 2> /dev/null; true', ['write other/new']],
   ['cat own > out/new; true', ['write work/out/new']],
@@ -83,58 +91,61 @@ describe.each(tiers)('with $name', (tier) => {
   it('has silent writes', async () => {
     const rules = { filesystem: { protect: tier.hasMounts ? ['kept'] : [] }, explain: true }
     const known = WRITES.filter(([command]) => tier.hasMounts || !command.includes('kept'))
-    expect(
-      await refused(
-        tier,
-        rules,
-        known.map(([command]) => command),
-      ),
-    ).toEqual(known)
+    await expectRefused(tier, rules, known)
   })
 
   it('has silent reads of what is hidden, also through links, and no more', async () => {
     const rules = { filesystem: { hide: [`${directory}/keys`] }, explain: true }
-    const expected: [string, string[]][] = [
+    await expectRefused(tier, rules, [
       ['cat $D/keys/id 2> /dev/null; true', ['read keys/id']],
       ['cat link/id 2> /dev/null; true', ['read work/link/id']],
       ['cat $D/other/file', []],
       ['cat < $D/keys/id; true', ['read keys/id']],
-    ]
-    expect(
-      await refused(
-        tier,
-        rules,
-        expected.map(([command]) => command),
-      ),
-    ).toEqual(expected)
+      // It only looks for the file, and says so.
+      ['diff own $D/keys/id', ['read keys/id']],
+      ['[ -e $D/keys/id ]', []],
+    ])
   })
 
   it('has reads and programs outside of the listed trees', async () => {
     const rules = { filesystem: { read: ['.'] }, explain: true }
-    const expected: [string, string[]][] = [
+    await expectRefused(tier, rules, [
       ['cat $D/other/file 2> /dev/null; true', ['read other/file']],
       ['env $D/other/file 2> /dev/null; true', ['read other/file']],
       ['cat own /etc/passwd > /dev/null; ls /usr/bin > /dev/null', []],
-    ]
-    expect(
-      await refused(
-        tier,
-        rules,
-        expected.map(([command]) => command),
-      ),
-    ).toEqual(expected)
+    ])
   })
+
+  it.each([true, false])(
+    'has system calls that no rule allows (%s), and not what is only tried',
+    async (explain) => {
+      const attempt = (call: string) =>
+        `python3 -c "import os, socket\ntry: ${call}\nexcept PermissionError: os.mkdir('refused')"; rmdir refused`
+      await expectRefused(tier, { filesystem: {}, explain }, [
+        ['unshare -U true 2> /dev/null; true', ['syscall unshare(CLONE_NEWUSER)']],
+        [attempt("os.chroot('/')"), ['syscall chroot']],
+        [attempt('socket.socket(17, 3)'), ['syscall socket(AF_PACKET, SOCK_RAW)']],
+        // Each of them once.
+        [`for i in 1 2 3; do ${attempt("os.chroot('/')")}; done`, ['syscall chroot']],
+        ['node -e 0; python3 -c "import threading; threading.Thread().start()"', []],
+      ])
+    },
+  )
 
   it('has nothing where no rule refuses anything', async () => {
     const rules = { filesystem: { protect: tier.hasMounts ? ['kept'] : [] }, explain: true }
-    expect(await refused(tier, rules, FINE)).toEqual(FINE.map((command) => [command, []]))
+    await expectRefused(
+      tier,
+      rules,
+      FINE.map((command) => [command, []]),
+    )
   })
 })
 
 describe.each(tiers)('with $name, a sandbox that learns', (tier) => {
   it('refuses nothing, and has each file once that the rules would refuse', async () => {
     const filesystem = { read: ['.'], hide: [`${directory}/keys`] }
-    const commands: [string, string[]][] = [
+    const commands: Refused = [
       [
         'set -e; cat $D/keys/id $D/other/file; echo x > $D/other/learned',
         ['read keys/id', 'read other/file', 'write other/learned'],
@@ -142,17 +153,11 @@ describe.each(tiers)('with $name, a sandbox that learns', (tier) => {
       ['set -e; cat $D/other/file; rm $D/other/learned; cat own > own2; rm own2; [ ! -e $D/other/none ]', []],
       ['cat $D/other/none $D/keys/none; true', []],
     ]
-    const probed = commands.map(([command, targets]): [string, string[]] => [
+    const probed = commands.map(([command, targets]): Refused[number] => [
       `(${command}) > /dev/null || touch failed`,
       targets,
     ])
-    expect(
-      await refused(
-        tier,
-        { filesystem, learn: true },
-        probed.map(([command]) => command),
-      ),
-    ).toEqual(probed)
+    await expectRefused(tier, { filesystem, learn: true }, probed)
     expect(existsSync(path.join(directory, 'work/failed'))).toBe(false)
   })
 
@@ -200,7 +205,7 @@ it('says which list would have to be changed', async () => {
     `cat ${directory}/keys/id 2> /dev/null; echo x 2> /dev/null > ${directory}/other/new; true`,
   )
   expect(exitCode).toBe(0)
-  expect(denials).toEqual([
+  expect(denials).toMatchObject([
     {
       ...{ kind: 'read', target: `${directory}/keys/id`, rule: 'isolation.filesystem.hide' },
       fix: { option: 'isolation.filesystem.hide', remove: `${directory}/keys` },
@@ -213,6 +218,29 @@ it('says which list would have to be changed', async () => {
   // Each command has its own.
   expect((await sandbox.exec('true')).denials).toEqual([])
   expect((await sandbox.exec(`cat ${directory}/keys/id 2> /dev/null; true`)).denials).toHaveLength(1)
+})
+
+it('says which programs were refused', async () => {
+  await using sandbox = new Sandbox({
+    cwd: `${directory}/work`,
+    isolation: { filesystem: {}, explain: true },
+  })
+  const { denials } = await sandbox.exec(
+    `touch ${directory}/other/new 2> /dev/null; unshare -U true 2> /dev/null; echo $BASHPID`,
+  )
+  const pid = expect.any(Number)
+  expect(denials).toEqual([
+    {
+      ...{ kind: 'write', target: `${directory}/other/new`, rule: 'isolation.filesystem.write' },
+      fix: { option: 'isolation.filesystem.write', add: `${directory}/other` },
+      ...{ program: expect.stringMatching(/touch|coreutils/), pid, command: `touch ${directory}/other/new` },
+    },
+    {
+      ...{ kind: 'syscall', target: 'unshare(CLONE_NEWUSER)', rule: 'isolation' },
+      ...{ program: expect.stringContaining('unshare'), pid, command: 'unshare -U true' },
+    },
+  ])
+  expect(await (await sandbox.getSession('default'))?.denials()).toEqual(denials)
 })
 
 it('many refusals and many processes keep no program from going on', async () => {

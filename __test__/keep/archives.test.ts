@@ -8,7 +8,9 @@ import { Sandbox, type SandboxOptions } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { withCli } from '../helpers/cli.js'
+import { expectGone, startHost } from '../helpers/host.js'
 import { requestsTo } from '../helpers/http.js'
+import { withSmallDisk } from '../helpers/namespaces.js'
 import { freePort } from '../helpers/serving.js'
 import { cuttingProxy } from '../helpers/tcp-proxy.js'
 import { temporary } from '../helpers/temporary.js'
@@ -143,6 +145,27 @@ describe('archives on a server', () => {
     // No attempt has used the sandbox.
     expect(await to.client.resume(whole)).toEqual({ missing: [], differences: [] })
     expect(to.stored()).toEqual([])
+  })
+
+  it('need space on the disk, and nothing is left of those that find none', async () => {
+    const [directory, cwd] = [temporary('nacre-archives-disk-'), temporary('nacre-archives-cwd-')]
+    const program = `(async () => {
+      const [{ serve }, { SandboxClient }] = await Promise.all([import('@nacre/server'), import('nacre/client')])
+      const sandbox = new Sandbox({ cwd: '${cwd}', stateDir: '${directory}', workspace: 'copy-on-write' })
+      const serving = await serve(sandbox, { port: 0 })
+      const client = new SandboxClient({ url: serving.url })
+      for (const bytes of [6_000_000, 1000, 6_000_000, 3_000_000])
+        await client.resume(Buffer.alloc(bytes)).catch((error) => print([error.code, error.kind].join()))
+      print(require('fs').readdirSync('${directory}/archives').join())
+      await client.close()
+      await serving.close()
+      await sandbox.destroy()
+    })().catch((error) => print(String(error.stack)))`
+    const host = startHost(program, withSmallDisk(directory))
+    const [full, rejected] = ['NO_SPACE,limit', 'ARCHIVE_REJECTED,failed']
+    const lines = [full, rejected, full, rejected, '']
+    expect([await host.ended(), host.output()]).toEqual([0, `${lines.join('\n')}\n`])
+    await expectGone(host.tag)
   })
 
   it('are named by ids, and not by paths', async () => {

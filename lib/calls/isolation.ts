@@ -134,8 +134,8 @@ export interface IsolationRules {
   bestEffort?: boolean
   /**
    * Whether nacre looks at each call by which a program opens, creates, changes, removes or executes a file, so that the
-   * `denials` of a command have exactly the files that the rules refused, even if it prints nothing. Each call takes about
-   * 20 µs longer. Not for durable jobs. A sandbox's also holds for its sessions. Default: false, `denials` have the files that a
+   * `denials` of a command have exactly the files that the rules refused, and to which programs, even if it prints nothing.
+   * Each call takes about 20 µs longer. Not for durable jobs. A sandbox's also holds for its sessions. Default: false, `denials` have the files that a
    * failed command names.
    */
   explain?: boolean
@@ -334,10 +334,13 @@ export type DenialReason = 'rule' | 'host' | 'tls-name' | 'not-http' | 'untruste
  * - 'network': a connection or a request
  * - 'unix': a connection to a Unix socket outside of the session
  * - 'read', 'write': a file
+ * - 'syscall': a system call that no rule allows, like 'mount', 'unshare(CLONE_NEWUSER)' or 'socket(AF_PACKET, SOCK_RAW)'
+ * - 'limit': what 'openFiles' or 'pids' of {@link SandboxOptions.limits} has ended, as a failed command says. `pids`: only
+ *   where no control group counts them.
  * - 'config': a key of git's config that the machine's file did not get
  * - 'appeared': what a preset would protect appeared while a session lived. It was not refused. In events only.
  */
-export type DenialKind = 'network' | 'unix' | 'read' | 'write' | 'config' | 'appeared'
+export type DenialKind = 'network' | 'unix' | 'read' | 'write' | 'syscall' | 'limit' | 'config' | 'appeared'
 
 /** What to change in an option so that it allows what was refused. */
 export interface DenialFix {
@@ -352,7 +355,7 @@ export interface DenialFix {
 /** What was refused, by which rule, and what would allow it. */
 export interface Denial {
   kind: DenialKind
-  /** Host and port, like 'example.com:443', a path, '@' and an abstract name, or a key, like 'core.fsmonitor'. */
+  /** Host and port, like 'example.com:443', a path, '@' and an abstract name, a system call, or a key, like 'core.fsmonitor'. */
   target: string
   /** The option that has refused it, like 'isolation.network.allow'. */
   rule: string
@@ -362,7 +365,7 @@ export interface Denial {
   request?: RequestLine | undefined
   /** Absent where the lists of hosts, or an answer, have refused a connection. */
   reason?: DenialReason | undefined
-  /** The file that the process executed which wanted to connect. Absent where that is not known, like `pid` and `command`. */
+  /** The file that the process executed which was refused something. Absent where that is not known, like `pid` and `command`. */
   program?: string | undefined
   /** The pid of that process, as the host sees it. If several wanted the same, the first. */
   pid?: number | undefined
@@ -377,7 +380,7 @@ export const wanted = text(
 )
 
 export const denial = reply<Denial>({
-  kind: wordOf<DenialKind>('network', 'unix', 'read', 'write', 'config', 'appeared'),
+  kind: wordOf<DenialKind>('network', 'unix', 'read', 'write', 'syscall', 'limit', 'config', 'appeared'),
   target: textField,
   rule: textField,
   fix: optional(

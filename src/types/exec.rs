@@ -1,7 +1,7 @@
 //! A foreground command and its result.
 
 use super::process::{NativeDetachedProcess, NativeKilledBy, NativePty};
-use super::sandbox::{NativeDenial, NativeRefusal};
+use super::sandbox::NativeDenial;
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -131,10 +131,8 @@ pub struct NativeResult {
     pub session_restarted: Option<bool>,
     /// Items of the session's state that were lost before the command.
     pub lost_state: Option<Vec<NativeLostState>>,
-    /// Destinations that the session's proxy refused.
+    /// What was refused.
     pub denials: Option<Vec<NativeDenial>>,
-    /// Files that the rules have refused.
-    pub refusals: Option<Vec<NativeRefusal>>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Option<Vec<String>>,
 }

@@ -1,7 +1,7 @@
 //! The feed of events.
 
 use super::process::{NativeKilledBy, NativePty, NativeWaiting};
-use super::sandbox::{NativeRefusal, NativeRequest};
+use super::sandbox::{NativeDenial, NativeRequest};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
@@ -28,7 +28,7 @@ pub struct NativeFeedEvent {
     pub session_id: String,
     /// What has happened.
     #[napi(
-        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'refused' | 'request' | 'appeared' | 'withheld' | 'asked' | 'answered'"
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'request' | 'asked' | 'answered'"
     )]
     pub kind: String,
     /// The command or the process.
@@ -37,8 +37,6 @@ pub struct NativeFeedEvent {
     pub command: Option<String>,
     /// The pid.
     pub pid: Option<i32>,
-    /// The file that a refused process executes.
-    pub program: Option<String>,
     /// Bytes of both streams so far, or of the bodies of a request and its reply.
     pub total: Option<Vec<f64>>,
     /// The newest bytes of standard output.
@@ -66,18 +64,15 @@ pub struct NativeFeedEvent {
     pub terminal: Option<NativePty>,
     /// Restarts so far.
     pub restarts: Option<u32>,
-    /// What was refused, withheld or asked for.
+    /// What was asked for.
     pub target: Option<String>,
-    /// The request that was refused or asked for, if it was not the connection.
+    /// The request, also one that was asked for, if it was not the connection.
     pub request: Option<NativeRequest>,
-    /// The file that was refused.
-    pub refusal: Option<NativeRefusal>,
-    /// What has refused it.
-    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request' | 'socket'")]
-    pub denial_cause: Option<String>,
-    /// Why it was refused.
+    /// What was refused.
+    pub denial: Option<NativeDenial>,
+    /// Why a request was refused.
     #[napi(ts_type = "'rule' | 'host' | 'tls-name' | 'not-http' | 'untrusted'")]
-    pub denial_reason: Option<String>,
+    pub denied: Option<String>,
     /// The status of the reply, if there was one.
     pub status: Option<u32>,
     /// The names of the secrets of a request.

@@ -22,8 +22,8 @@ pub use process::{
     NativePty, NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 pub use sandbox::{
-    NativeCapabilities, NativeConfig, NativeDenial, NativeFailure, NativeIsolation, NativeJudgement, NativeQuestion,
-    NativeRefusal, NativeRequest, NativeSecret, NativeSession, NativeTiers, NativeUser,
+    NativeCapabilities, NativeConfig, NativeDenial, NativeFailure, NativeIsolation, NativeQuestion, NativeRequest,
+    NativeSecret, NativeSession, NativeTiers, NativeUser,
 };
 pub use workspace::{
     NativeArchive, NativeChanges, NativeCommit, NativeConflictHunk, NativeMergeConflict, NativeNamed, NativePoint,

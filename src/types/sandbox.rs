@@ -194,12 +194,17 @@ pub struct NativeRequest {
 
 /// What was refused.
 #[napi(object, object_from_js = false)]
+#[derive(Default)]
 pub struct NativeDenial {
-    /// Host and port.
+    /// Host and port, a path, a system call, a limit, or a key of git's config.
     pub target: String,
     /// What has refused it.
-    #[napi(ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request' | 'socket'")]
+    #[napi(
+        ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request' | 'socket' | 'read' | 'write' | 'hide' | 'protect' | 'project' | 'file' | 'call' | 'limit' | 'config' | 'appeared'"
+    )]
     pub cause: String,
+    /// The tree that the rule has to have, or not to have, for a file.
+    pub tree: Option<String>,
     /// The request, if it was not the connection.
     pub request: Option<NativeRequest>,
     /// Why what has read the connection refused it.
@@ -211,27 +216,6 @@ pub struct NativeDenial {
     pub program: Option<String>,
     /// Its arguments.
     pub command: Option<String>,
-}
-
-/// A file that the rules have refused.
-#[napi(object, object_from_js = false)]
-pub struct NativeRefusal {
-    /// What a program wanted to use.
-    pub path: String,
-    /// The rule.
-    #[napi(ts_type = "'read' | 'write' | 'hide' | 'protect' | 'project' | 'file'")]
-    pub rule: String,
-    /// The tree that the rule has to have, or not to have.
-    pub tree: String,
-}
-
-/// What the rules of a session refuse of a path or a host.
-#[napi(object, object_from_js = false)]
-pub struct NativeJudgement {
-    /// Of a host.
-    pub denial: Option<NativeDenial>,
-    /// Of a path.
-    pub refusals: Vec<NativeRefusal>,
 }
 
 /// A connection or request that waits for an answer.

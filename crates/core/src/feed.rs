@@ -4,7 +4,7 @@
 //! added while something reads.
 
 use crate::error::{Code, Error};
-use crate::exec::{KilledBy, Refusal};
+use crate::exec::KilledBy;
 use crate::hook::Hook;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Process, ProcessChange, Waiting};
@@ -72,16 +72,10 @@ pub enum What {
     ProcessEnded { id: String, exit: Exit, killed_by: Option<KilledBy> },
     /// A service has been started again.
     ServiceRestarted { id: String, restarts: u32 },
-    /// A connection or request was refused.
-    Denied { denial: Denial },
-    /// A rule has refused a file that a failed command names.
-    Refused(Refusal),
+    /// Something was refused.
+    Denied(Denial),
     /// A request to a host with a secret or rules has ended.
     Request(Box<Ended>),
-    /// A repository or a file that nothing protects has appeared in the project.
-    Appeared { path: String },
-    /// A key of git's config stays in the session's copy.
-    Withheld { key: String },
     /// A connection or request waits for an answer.
     Asked { id: u64, wanted: Wanted, expires_at: SystemTime },
     /// The answer; `None` if the time was over or nothing waits any more.
@@ -131,11 +125,6 @@ impl What {
         }
     }
 
-    /// Whether it says that something was refused.
-    fn is_refusal(&self) -> bool {
-        matches!(self, Self::Denied { .. } | Self::Refused(_) | Self::Withheld { .. } | Self::Appeared { .. })
-    }
-
     /// Bytes that it takes, about.
     fn size(&self) -> usize {
         let reason = |killed_by: &Option<KilledBy>| {
@@ -148,9 +137,7 @@ impl What {
             Self::CommandOutput { newest, .. } => newest.iter().map(Vec::len).sum(),
             Self::CommandEnded { end, .. } => end.cwd.len() + reason(&end.killed_by),
             Self::ProcessEnded { killed_by, .. } => reason(killed_by),
-            Self::Withheld { key: text } | Self::Appeared { path: text } => text.len(),
-            Self::Refused(Refusal { path, tree, .. }) => path.as_os_str().len() + tree.as_os_str().len(),
-            Self::Denied { denial } => denial.size(),
+            Self::Denied(denial) => denial.size(),
             Self::Asked { wanted, .. } | Self::Answered { wanted, .. } => wanted.size(),
             Self::Request(request) => {
                 let names: usize = request.secrets.iter().map(String::len).sum();
@@ -203,7 +190,7 @@ impl Default for Feed {
 struct EventRing {
     events: VecDeque<FeedEvent>,
     /// The last refusals in sessions that have not ended, however much has happened since.
-    refusals: VecDeque<FeedEvent>,
+    refusals: VecDeque<(String, Denial)>,
     /// Number of the last event.
     last: u64,
     bytes: usize,
@@ -212,13 +199,13 @@ struct EventRing {
 
 impl EventRing {
     fn keep_refusal(&mut self, event: &FeedEvent) {
-        if event.what.is_refusal() {
-            self.refusals.push_back(event.clone());
+        if let What::Denied(denial) = &event.what {
+            self.refusals.push_back((event.session.clone(), denial.clone()));
             if self.refusals.len() > MOST_REFUSALS {
                 self.refusals.pop_front();
             }
         } else if matches!(event.what, What::SessionEnded) {
-            self.refusals.retain(|refusal| refusal.session != event.session);
+            self.refusals.retain(|(of, _)| *of != event.session);
         }
     }
 }
@@ -244,8 +231,10 @@ impl Feed {
     }
 
     /// What was refused in a session, the oldest first: at most the last 1000 of all sessions.
-    pub fn refusals(&self, session: &str) -> Vec<FeedEvent> {
-        self.ring.lock().refusals.iter().filter(|event| event.session == session).cloned().collect()
+    pub fn refusals(&self, session: &str) -> Vec<Denial> {
+        let ring = self.ring.lock();
+        let of_session = ring.refusals.iter().filter(|(of, _)| of == session);
+        of_session.map(|(_, denial)| denial.clone()).collect()
     }
 
     /// Calls this with each event that is added from now on. It must not add events. A second call has no effect.
@@ -338,7 +327,7 @@ mod tests {
     use super::*;
 
     fn denied(length: usize) -> What {
-        What::Denied { denial: Denial::new(Wanted::to("x".repeat(length)), crate::wanted::Refuser::Unlisted) }
+        What::Denied(Denial::new(Wanted::to("x".repeat(length)), crate::wanted::Refuser::Unlisted))
     }
 
     #[tokio::test]

@@ -67,6 +67,35 @@ impl Limits {
     }
 }
 
+/// Maximum bytes of the end of an output that are read.
+const MAX_PRINTED: usize = 64 << 10;
+
+/// The limits that a failed command has reached, as it says. Those of control groups show in other ways.
+pub fn reached(printed: &[u8], limits: ResourceLimits) -> Vec<&'static str> {
+    if limits == ResourceLimits::default() {
+        return Vec::new();
+    }
+    let end = printed.get(printed.len().saturating_sub(MAX_PRINTED)..).unwrap_or_default();
+    let text = String::from_utf8_lossy(end).to_lowercase();
+    let says = |test: &dyn Fn(&str) -> bool| text.lines().any(test);
+    let descriptors = |line: &str| {
+        let is_other = line.contains("in system") || line.contains("inotify");
+        !is_other && (line.contains("too many open files") || line.contains("emfile"))
+    };
+    let processes = |line: &str| {
+        let starts = line.contains("fork") || line.contains("spawn") || line.contains("thread");
+        starts && (line.contains("resource temporarily unavailable") || line.contains("eagain"))
+    };
+    let mut found = Vec::new();
+    if limits.open_files.is_some() && says(&descriptors) {
+        found.push("openFiles");
+    }
+    if limits.processes.is_some() && says(&processes) {
+        found.push("pids");
+    }
+    found
+}
+
 /// Why control groups cannot enforce limits.
 #[derive(Debug, thiserror::Error)]
 enum Unenforceable {
@@ -116,5 +145,23 @@ mod tests {
         assert!(pids.enforcement(None, false).is_err());
         let found = pids.enforcement(None, true).unwrap();
         assert_eq!(found.inherited, ResourceLimits { processes: Some(9), open_files: Some(64) });
+    }
+
+    #[test]
+    fn a_limit_is_reached_only_if_it_is_set_and_the_command_says_so() {
+        let both = ResourceLimits { processes: Some(9), open_files: Some(64) };
+        let descriptors = b"a\nOSError: [Errno 24] Too many open files: 'x'\n";
+        assert_eq!(reached(descriptors, both), ["openFiles"]);
+        assert_eq!(reached(descriptors, ResourceLimits { open_files: None, ..both }), [""; 0]);
+        assert_eq!(reached(b"Error: EMFILE: too many open files, open 'x'", both), ["openFiles"]);
+        assert_eq!(reached(b"bash: fork: retry: Resource temporarily unavailable", both), ["pids"]);
+        assert_eq!(reached(b"Error: spawn ls EAGAIN", both), ["pids"]);
+        for other in [
+            "inotify_init: Too many open files",
+            "Too many open files in system",
+            "read: Resource temporarily unavailable",
+        ] {
+            assert_eq!(reached(other.as_bytes(), both), [""; 0], "{other}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use nacre_egress::{Reason, Wish, shown};
 use nacre_protocol::connections::Caller;
-use nacre_protocol::refusal::FileRefusal;
+pub use nacre_protocol::refusal::FileRefusal;
 use std::fmt;
 use std::sync::Arc;
 
@@ -45,15 +45,30 @@ impl From<&Wish> for Wanted {
     }
 }
 
-/// What was refused.
+/// What was refused, and to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
-    /// What a program wanted.
-    pub wanted: Wanted,
-    /// What has refused it.
-    pub cause: Refuser,
+    /// What was refused, and by what.
+    pub what: DeniedUse,
     /// The process that wanted it, where it is known.
     pub caller: Option<Arc<Caller>>,
+}
+
+/// What programs did not get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeniedUse {
+    /// A connection or a request.
+    Connection(Wanted, Refuser),
+    /// A file.
+    File(FileRefusal),
+    /// A system call, which the filter refuses.
+    Call(String),
+    /// More of something than this limit allows.
+    Limit(&'static str),
+    /// A change of a key of git's config: it stays in the session's copy.
+    Config(String),
+    /// Nothing was refused: a repository or a file that nothing protects has appeared in the project.
+    Appeared(String),
 }
 
 /// What has refused a connection or a request.
@@ -96,30 +111,43 @@ impl Refuser {
 }
 
 impl Denial {
-    /// Keeps the beginnings of a long method and path.
+    /// A connection or request. Keeps the beginnings of a long method and path.
     pub fn new(mut wanted: Wanted, cause: Refuser) -> Self {
         if let Some(request) = &mut wanted.request {
             (request.method, request.path) = (shown(&request.method), shown(&request.path));
         }
-        Self { wanted, cause, caller: None }
+        DeniedUse::Connection(wanted, cause).into()
+    }
+
+    /// Whether both are about the same file, whatever the rule.
+    pub fn is_about(&self, other: &Self) -> bool {
+        match (&self.what, &other.what) {
+            (DeniedUse::File(one), DeniedUse::File(other)) => one.path == other.path,
+            _ => false,
+        }
     }
 
     /// Bytes of its texts.
     pub fn size(&self) -> usize {
-        self.wanted.size() + self.caller.as_ref().map_or(0, |caller| caller.size())
-    }
-
-    /// Whether both say the same of any process.
-    pub fn is_like(&self, other: &Self) -> bool {
-        self.wanted == other.wanted && self.cause == other.cause
+        let what = match &self.what {
+            DeniedUse::Connection(wanted, _) => wanted.size(),
+            DeniedUse::File(FileRefusal { path, tree, .. }) => path.as_os_str().len() + tree.as_os_str().len(),
+            DeniedUse::Limit(_) => 0,
+            DeniedUse::Call(text) | DeniedUse::Config(text) | DeniedUse::Appeared(text) => text.len(),
+        };
+        what + self.caller.as_ref().map_or(0, |caller| caller.size())
     }
 }
 
-/// What was refused since the last command began.
-#[derive(Clone, Debug, Default)]
-pub struct Denied {
-    /// Connections and requests.
-    pub connections: Vec<Denial>,
-    /// Files, if the session explains refusals.
-    pub files: Vec<FileRefusal>,
+impl From<DeniedUse> for Denial {
+    /// Of a process that is not known.
+    fn from(what: DeniedUse) -> Self {
+        Self { what, caller: None }
+    }
+}
+
+impl From<FileRefusal> for Denial {
+    fn from(refusal: FileRefusal) -> Self {
+        DeniedUse::File(refusal).into()
+    }
 }

@@ -31,10 +31,13 @@ const MAX_REFUSALS: usize = 20;
 /// Lines before and after a reason that may have its path.
 const NEAR: usize = 4;
 
+/// Maximum directories that a command names.
+const MAX_NAMED: usize = 10;
+
 /// The user that ran the command, and its directories.
 pub struct Ran<'a> {
-    /// Its directories, before and after.
-    pub directories: [&'a Path; 2],
+    /// Those where a name that it prints may be: before and after, and those that it names, as for `patch -d`.
+    pub directories: Vec<PathBuf>,
     /// The user of its programs.
     pub user: u32,
     /// The groups of that user.
@@ -44,8 +47,18 @@ pub struct Ran<'a> {
 impl<'a> Ran<'a> {
     /// What ran as a user, wherever it did.
     pub fn as_user(user: &'a RunAs) -> Self {
-        Self { directories: [Path::new("/"); 2], user: user.uid, groups: &user.groups }
+        Self { directories: Vec::new(), user: user.uid, groups: &user.groups }
     }
+}
+
+/// The directories of a command: before and after, and those that its text names. Looks at files, which may block.
+pub fn directories([before, after]: [PathBuf; 2], command: &str) -> Vec<PathBuf> {
+    let words = command.split(|mark: char| mark.is_whitespace() || "'\"`=;|&<>()".contains(mark));
+    let paths = words.filter(|word| word.contains('/')).map(|word| plain(&before.join(word)));
+    let named: Vec<PathBuf> = paths.filter(|path| path.is_dir()).take(MAX_NAMED).collect();
+    let mut all = vec![before, after];
+    all.extend(named);
+    all
 }
 
 /// Why a system call has failed.
@@ -58,13 +71,15 @@ enum Reason {
 }
 
 /// As programs print them, in lower case.
-const REASONS: [(&[u8], Reason); 13] = [
+const REASONS: [(&[u8], Reason); 14] = [
     (b"permission denied", Reason::Denied),
     (b"eacces", Reason::Denied),
     (b"accessdenied", Reason::Denied),
     (b"access denied", Reason::Denied),
     (b"read-only file system", Reason::ReadOnly),
     (b"erofs", Reason::ReadOnly),
+    // SQLite gives no other reason.
+    (b"unable to open database \"", Reason::ReadOnly),
     (b"no such file or directory", Reason::Missing),
     (b"enoent", Reason::Missing),
     (b"does not exist", Reason::Missing),
@@ -115,6 +130,8 @@ pub fn explain(stderr: &[u8], confinement: &Confinement, ran: &Ran<'_>) -> Vec<R
         let Some((reason, start)) = reason_of(line) else { continue };
         let near = at.saturating_sub(NEAR)..(at + NEAR + 1).min(lines.len());
         let others = near.filter(|other| *other != at).filter_map(|other| lines.get(other));
+        // Where the program itself is.
+        let others = others.filter(|line| !is_of_trace(line));
         let own = candidates(line, start);
         // Those of other lines may belong to something else: only whole paths count.
         let others = others.flat_map(|line| candidates(line, line.len()).into_iter().take(2));
@@ -162,6 +179,12 @@ pub fn judge(path: &Path, confinement: &Confinement, ran: &Ran<'_>) -> Vec<Refus
 fn lines(stderr: &[u8]) -> impl Iterator<Item = &[u8]> {
     let end = stderr.get(stderr.len().saturating_sub(MAX_BYTES)..).unwrap_or_default();
     end.split(|byte| matches!(byte, b'\n' | b'\r')).map(|line| line.get(..MAX_LINE).unwrap_or(line))
+}
+
+/// Whether a line is of a stack trace, as Python and JavaScript print it.
+fn is_of_trace(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    line.starts_with(b"File \"") && has(line, b"\", line ") || line.starts_with(b"at ")
 }
 
 fn reason_of(line: &[u8]) -> Option<(Reason, usize)> {
@@ -242,10 +265,15 @@ impl Judge<'_> {
             return None;
         }
         self.looked += 1;
+        // Other words of a message may look like a path.
+        let is_relative = name.starts_with(b"./") || name.starts_with(b"../");
+        let places = if is_relative { self.ran.directories.len() } else { 2 };
         let name = Path::new(OsStr::from_bytes(name));
-        let [before, after] = self.ran.directories;
-        let places = if before == after { vec![before] } else { vec![before, after] };
-        places.into_iter().find_map(|directory| self.judge_path(&plain(&directory.join(name)), reason, changes))
+        self.ran
+            .directories
+            .iter()
+            .take(places)
+            .find_map(|directory| self.judge_path(&plain(&directory.join(name)), reason, changes))
     }
 
     fn judge_path(&self, path: &Path, reason: Reason, changes: bool) -> Option<Refusal> {

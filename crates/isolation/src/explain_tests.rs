@@ -36,7 +36,8 @@ impl Place {
         let stderr = stderr.replace("ROOT", self.root.to_str().unwrap());
         let project = self.root.join("project");
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        let ran = Ran { directories: [&project, &project], user, groups: &[group] };
+        let command = self.root.join("other").display().to_string();
+        let ran = Ran { directories: directories([project.clone(), project], &command), user, groups: &[group] };
         assert!(may_explain(stderr.as_bytes()));
         let shown = |path: &Path| path.strip_prefix(&self.root).unwrap_or(path).display().to_string();
         let refused = explain(stderr.as_bytes(), &self.confinement, &ran);
@@ -49,6 +50,16 @@ fn refused(path: &str, rule: Rule, tree: &str) -> Vec<(String, Rule, String)> {
 }
 
 #[test]
+fn a_stack_trace_names_no_refused_file() {
+    let place = Place::new(true);
+    let text =
+        "  File \"ROOT/other/shutil.py\", line 681, in rmtree\nOSError: [Errno 30] Read-only file system: 'kept/none'";
+    assert_eq!(place.explain(text), refused("project/kept/none", Rule::Protect, "project/kept"));
+    let text = "Error: EROFS: read-only file system, open 'kept/none'\n    at open (ROOT/other/a.js:1:2)";
+    assert_eq!(place.explain(text), refused("project/kept/none", Rule::Protect, "project/kept"));
+}
+
+#[test]
 fn paths_are_found_in_the_words_of_many_programs() {
     let place = Place::new(true);
     for text in [
@@ -56,6 +67,9 @@ fn paths_are_found_in_the_words_of_many_programs() {
         "touch: cannot touch '../other/new': Read-only file system",
         "touch: cannot touch \u{2018}../other/new\u{2019}: Read-only file system",
         "bash: line 1: ROOT/other/new: Read-only file system",
+        // In a directory that the command names.
+        "patch: **** Can't create temporary file ./new : Read-only file system",
+        "Error: unable to open database \"ROOT/other/new\": unable to open database file",
         "bash: line 1: ../other/new: Read-only file system",
         "sh: 1: cannot create ../other/new: Read-only file system",
         "Error: EROFS: read-only file system, open 'ROOT/other/new'",
@@ -139,7 +153,7 @@ fn hostile_output_is_bounded() {
     let long = format!("{}: Read-only file system\n", "'/etc/".repeat(100_000));
     assert!(!may_explain(long.as_bytes()), "beyond a line's bound");
     for bytes in [&b"\0: EROFS '\0'"[..], b"'''''`\"EROFS", b"EROFS", b": EROFS", b"\xff\xfe/ EROFS \xff"] {
-        let ran = Ran { directories: [Path::new("/"), Path::new("/")], user: 0, groups: &[] };
+        let ran = Ran { directories: vec!["/".into()], user: 0, groups: &[] };
         explain(bytes, &place.confinement, &ran);
     }
 }

@@ -4,6 +4,7 @@
 //! cost nothing.
 
 mod builder;
+mod calls;
 mod modes;
 mod processes;
 
@@ -13,6 +14,7 @@ use nacre_protocol::confinement::{Confinement, Sockets};
 use std::io;
 
 pub use builder::Program;
+pub use calls::describe as describe_refused;
 pub use modes::SYS_FCHMODAT2;
 
 /// Flags of clone(2), clone3(2) and unshare(2) that create namespaces, including the time namespace.
@@ -26,81 +28,6 @@ const ARCHITECTURE: u32 = 0xC000_00B7;
 /// On x86-64, system calls of the x32 interface have this bit. They would bypass a list of plain numbers.
 #[cfg(target_arch = "x86_64")]
 const X32_BIT: u32 = 0x4000_0000;
-
-/// open_tree_attr (Linux 6.15), which the libc crate does not have yet.
-const SYS_OPEN_TREE_ATTR: libc::c_long = 467;
-
-/// Refused whatever their arguments.
-const REFUSED: &[libc::c_long] = &[
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    SYS_OPEN_TREE_ATTR,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_setns,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_bpf,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_userfaultfd,
-    libc::SYS_perf_event_open,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
-    libc::SYS_syslog,
-    libc::SYS_vhangup,
-    libc::SYS_fanotify_init,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_adjtimex,
-    libc::SYS_clock_adjtime,
-    libc::SYS_lookup_dcookie,
-    libc::SYS_nfsservctl,
-];
-
-/// Refused only on x86-64.
-#[cfg(target_arch = "x86_64")]
-const REFUSED_HERE: &[libc::c_long] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_kexec_file_load];
-#[cfg(target_arch = "aarch64")]
-const REFUSED_HERE: &[libc::c_long] = &[];
-
-/// System V objects and POSIX message queues. Without an IPC namespace these are the machine's, and any number can
-/// name one.
-const IPC: &[libc::c_long] = &[
-    libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
-    libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_semctl,
-    libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
-    libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
-];
 
 /// ioctl(2) requests that type into a terminal or paste into a console.
 const TERMINAL_INJECTIONS: [u32; 2] = [0x5412, 0x541C];
@@ -144,15 +71,13 @@ pub fn of_file_server(hides_groups: bool) -> Program {
 /// programs fall back to clone(2), as C libraries do on ENOSYS. Without a key, so does the shell.
 pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
     let mut filter = start();
-    let refused = REFUSED.iter().chain(REFUSED_HERE);
-    let ipc = IPC.iter().filter(|_| confinement.refuses_ipc);
-    for number in refused.chain(ipc) {
-        filter.call(*number, |filter| filter.give(refuse(libc::EPERM)));
+    for number in calls::refused(confinement.refuses_ipc) {
+        filter.call(number, |filter| filter.give(refusal(number, confinement)));
     }
     processes::refuse_others(&mut filter, confinement);
     modes::refuse_set_id(&mut filter);
     for number in [libc::SYS_clone, libc::SYS_unshare] {
-        filter.call(number, |filter| filter.any_bit(0, NAMESPACE_FLAGS, refuse(libc::EPERM)));
+        filter.call(number, |filter| filter.any_bit(0, NAMESPACE_FLAGS, refusal(number, confinement)));
     }
     let fork_key = fork_key.filter(|_| !confinement.keeps_dumpable);
     filter.call(libc::SYS_clone3, |filter| match fork_key {
@@ -166,7 +91,7 @@ pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
     });
     filter.call(libc::SYS_socket, |filter| sockets(filter, confinement));
     filter.call(libc::SYS_socketpair, |filter| {
-        only_connected(filter);
+        only_connected(filter, refuse(libc::EPERM));
         filter.load(argument(0));
         filter.jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::AF_UNIX as u32, 1, 0);
         filter.give(refuse(libc::EPERM));
@@ -189,6 +114,12 @@ pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
     filter.0
 }
 
+/// How a call is refused: by the broker, if it is to be reported.
+fn refusal(number: libc::c_long, confinement: &Confinement) -> u32 {
+    let is_reported = confinement.brokered && calls::name(number).is_some();
+    if is_reported { libc::SECCOMP_RET_USER_NOTIF } else { refuse(libc::EPERM) }
+}
+
 fn only_with_key(filter: &mut Builder, key: u64) {
     let wrong = refuse(libc::ENOSYS);
     for (offset, half) in [(argument(2), key as u32), (argument(2) + 4, (key >> 32) as u32)] {
@@ -203,24 +134,24 @@ const MASK_TYPE: u32 = 0xF;
 
 /// Refuses Unix sockets of a type (the second argument) that can send to any name without connecting, even as one of
 /// a pair: datagrams, and raw sockets, which the kernel turns into datagrams.
-fn only_connected(filter: &mut Builder) {
+fn only_connected(filter: &mut Builder, refused: u32) {
     let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     filter.load(argument(1));
     filter.op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, MASK_TYPE);
     filter.jump(jump_equal, libc::SOCK_STREAM as u32, 2, 0);
     filter.jump(jump_equal, libc::SOCK_SEQPACKET as u32, 1, 0);
-    filter.give(refuse(libc::EPERM));
+    filter.give(refused);
 }
 
 /// socket(2): allows internet families as the rules say, and the kernel's own list of routes. Unix sockets lead to
 /// other programs, so they need the broker; pairs (socketpair(2)) do not.
 fn sockets(filter: &mut Builder, confinement: &Confinement) {
     let allowed = confinement.sockets;
-    let refused = refuse(libc::EPERM);
+    let refused = refusal(libc::SYS_socket, confinement);
     let jump_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     if confinement.brokered {
         let mut unix = Builder::default();
-        only_connected(&mut unix);
+        only_connected(&mut unix, refused);
         unix.give(libc::SECCOMP_RET_ALLOW);
         filter.load(argument(0));
         filter.jump(jump_equal, libc::AF_UNIX as u32, 0, unix.0.len() as u8);

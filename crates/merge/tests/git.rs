@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output};
 
-const LABELS: AtConflict<'_> = AtConflict::Markers { ours: "ours", theirs: "theirs" };
+const LABELS: AtConflict<'_> = AtConflict::Markers { ours: "HEAD", theirs: "theirs" };
 
 /// A small generator of random numbers (xorshift).
 struct Random(u64);
@@ -126,45 +126,83 @@ fn output_of(directory: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-#[test]
-fn merged_files_are_those_of_git_merge_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let (seed, mut conflicts) = (number("NACRE_TEST_SEED", 1), 0);
-    for case in 0..number("NACRE_TEST_CASES", 1000) {
-        let mut random = Random(seed * 1_000_003 + case * 7919 + 1);
-        // git merge-file joins conflicts across lines without letters; git merge does not.
-        let [base, ours, theirs] = versions(&mut random, false);
-        for (name, content) in [("base", &base), ("ours", &ours), ("theirs", &theirs)] {
-            fs::write(directory.path().join(name), content).unwrap();
+/// Files by their names, each with the base and two versions of it.
+type Cases = BTreeMap<String, [Option<Version>; 3]>;
+
+/// A repository with a commit of each version.
+fn repository(place: &Path, cases: &Cases) {
+    output_of(place, &["init", "-q", "."]);
+    for (at, (branch, parent)) in [("base", ""), ("ours", "base"), ("theirs", "base")].into_iter().enumerate() {
+        for (name, versions) in cases {
+            write(place, name, versions[at].as_ref());
         }
-        let labels = ["-L", "ours", "-L", "base", "-L", "theirs"];
-        let options = ["merge-file", "-p", "--diff-algorithm=histogram"];
-        let expected = git(directory.path(), &[&options[..], &labels, &["ours", "base", "theirs"]].concat());
-        let Text { content, conflicts: found } = merge(&base, &ours, &theirs, LABELS);
-        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert_eq!(
-            shown(&content),
-            shown(&expected.stdout),
-            "seed {seed}, case {case}: {}",
-            directory.path().display()
-        );
-        assert_eq!(Some(found.len() as i32), expected.status.code(), "seed {seed}, case {case}");
-        conflicts += usize::from(!found.is_empty());
-        for conflict in &found {
-            let line = shown(&content).split_inclusive('\n').nth(conflict.line).map(str::to_owned);
-            assert!(line.is_some_and(|line| line.starts_with("<<<<<<< ours")), "case {case}");
-        }
-        let own = merge(&base, &ours, &theirs, AtConflict::Ours);
-        let favored = git(directory.path(), &[&options[..], &["--ours", "ours", "base", "theirs"]].concat());
-        assert_eq!(shown(&own.content), shown(&favored.stdout), "seed {seed}, case {case}, ours");
+        output_of(place, &["add", "-A"]);
+        let tree = output_of(place, &["write-tree"]);
+        let parents: &[&str] = if parent.is_empty() { &[] } else { &["-p", parent] };
+        let commit = output_of(place, &[&["commit-tree", tree.trim(), "-m", branch], parents].concat());
+        output_of(place, &["branch", branch, commit.trim()]);
     }
-    assert!(conflicts > 0);
+}
+
+/// Merges the versions in the checkout, and returns the files with a conflict.
+fn merge_by_git(place: &Path, options: &[&str]) -> BTreeSet<String> {
+    output_of(place, &["checkout", "-q", "-f", "ours"]);
+    output_of(place, &["clean", "-q", "-f", "-d"]);
+    let merge = ["merge", "-q", "--no-commit", "--no-ff", "-X", "rename-threshold=100%"];
+    git(place, &[&merge[..], options, &["theirs"]].concat());
+    // "mode oid stage<tab>path". A file of another kind than the other one gets a suffix.
+    let unmerged = output_of(place, &["ls-files", "-u", "-z"]);
+    let paths = unmerged.split('\0').filter_map(|part| part.split('\t').nth(1));
+    paths.filter_map(|path| path.split('~').next()).map(str::to_owned).collect()
+}
+
+#[test]
+fn merged_files_are_those_of_git() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let seed = number("NACRE_TEST_SEED", 1);
+    let cases: Cases = (0..number("NACRE_TEST_CASES", 1000))
+        .map(|case| {
+            let mut random = Random(seed * 1_000_003 + case * 7919 + 1);
+            let texts = versions(&mut random, true);
+            (format!("file-{case}"), texts.map(|text| Some(Version::File(text, false))))
+        })
+        .collect();
+    repository(place, &cases);
+    for (options, at_conflict) in [(&[][..], LABELS), (&["-X", "ours"], AtConflict::Ours)] {
+        let open = merge_by_git(place, options);
+        let has_markers = options.is_empty();
+        assert_eq!(!open.is_empty(), has_markers);
+        for (name, versions) in &cases {
+            let [base, ours, theirs] = versions.each_ref().map(|version| content_of(version.as_ref()));
+            let Text { content, conflicts } = merge(&base, &ours, &theirs, at_conflict);
+            let expected = fs::read(place.join(name)).unwrap();
+            let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(shown(&content), shown(&expected), "seed {seed}, {name}");
+            if !has_markers {
+                continue;
+            }
+            let content = shown(&content);
+            let lines: Vec<usize> = conflicts.iter().map(|conflict| conflict.line).collect();
+            let marked = content.lines().enumerate().filter(|(_, line)| line.starts_with("<<<<<<< HEAD"));
+            assert_eq!(lines, marked.map(|(at, _)| at).collect::<Vec<_>>(), "seed {seed}, {name}");
+            assert_eq!(!lines.is_empty(), open.contains(name), "seed {seed}, {name}");
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Version {
     File(Vec<u8>, bool),
     Symlink(String),
+}
+
+fn content_of(version: Option<&Version>) -> Vec<u8> {
+    match version {
+        Some(Version::File(content, _)) => content.clone(),
+        Some(Version::Symlink(target)) => target.clone().into_bytes(),
+        None => Vec::new(),
+    }
 }
 
 fn write(directory: &Path, name: &str, version: Option<&Version>) {
@@ -191,11 +229,6 @@ fn read(path: &Path) -> Option<Version> {
 /// The result, and whether it is a conflict.
 fn merged(base: Option<&Version>, ours: Option<&Version>, theirs: Option<&Version>) -> (Option<Version>, bool) {
     let versions = [base, ours, theirs];
-    let content_of = |version: Option<&Version>| match version {
-        Some(Version::File(content, _)) => content.clone(),
-        Some(Version::Symlink(target)) => target.clone().into_bytes(),
-        None => Vec::new(),
-    };
     let described = versions.map(|version| {
         let same = versions.iter().position(|other| content_of(*other) == content_of(version));
         let content = same.unwrap_or_default() as u8;
@@ -227,8 +260,8 @@ fn merged(base: Option<&Version>, ours: Option<&Version>, theirs: Option<&Versio
     }
 }
 
-/// Three versions of an entry. Older versions of git cannot be told to find no renames, so what was created has a line, or a
-/// target, that no other case has.
+/// Three versions of an entry. Git finds renames even where it is told not to, so what was created has a line, or a target, that
+/// no other case has.
 fn triple(random: &mut Random, case: u64) -> [Option<Version>; 3] {
     let texts = versions(random, true);
     let mut triple = texts.map(|text| Some(Version::File(text, false)));
@@ -253,45 +286,23 @@ fn triple(random: &mut Random, case: u64) -> [Option<Version>; 3] {
 }
 
 #[test]
-fn merged_directories_are_those_of_git_merge_tree() {
+fn merged_directories_are_those_of_git() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path();
     let seed = number("NACRE_TEST_SEED", 1);
     let mut random = Random(seed * 7_368_787 + 5);
-    let cases: BTreeMap<String, [Option<Version>; 3]> =
+    let cases: Cases =
         (0..number("NACRE_TEST_CASES", 1000)).map(|case| (format!("file-{case}"), triple(&mut random, case))).collect();
-    output_of(place, &["init", "-q", "."]);
-    for (at, (branch, parent)) in [("base", ""), ("ours", "base"), ("theirs", "base")].into_iter().enumerate() {
-        for (name, versions) in &cases {
-            write(place, name, versions[at].as_ref());
-        }
-        output_of(place, &["add", "-A"]);
-        let tree = output_of(place, &["write-tree"]);
-        let parents: &[&str] = if parent.is_empty() { &[] } else { &["-p", parent] };
-        let commit = output_of(place, &[&["commit-tree", tree.trim(), "-m", branch], parents].concat());
-        output_of(place, &["branch", branch, commit.trim()]);
-    }
-    let found = git(
-        place,
-        &["merge-tree", "-X", "rename-threshold=100%", "--write-tree", "--no-messages", "-z", "ours", "theirs"],
-    );
-    let found = String::from_utf8(found.stdout).unwrap();
-    let mut parts = found.split('\0').filter(|part| !part.is_empty());
-    let tree = parts.next().unwrap();
-    // "mode oid stage<tab>path". A file of another kind than the other one gets a suffix.
-    let conflicts: BTreeSet<&str> =
-        parts.filter_map(|part| part.split('\t').nth(1)).filter_map(|path| path.split('~').next()).collect();
-    fs::create_dir(place.join("out")).unwrap();
-    output_of(place, &["read-tree", tree]);
-    output_of(place, &["checkout-index", "-a", "--prefix=out/"]);
+    repository(place, &cases);
+    let conflicts = merge_by_git(place, &[]);
     for (name, [base, ours, theirs]) in &cases {
         let (result, is_conflict) = merged(base.as_ref(), ours.as_ref(), theirs.as_ref());
-        assert_eq!(is_conflict, conflicts.contains(&name[..]), "seed {seed}, {name}: {base:?} {ours:?} {theirs:?}");
+        assert_eq!(is_conflict, conflicts.contains(name), "seed {seed}, {name}: {base:?} {ours:?} {theirs:?}");
         let kinds_differ = matches!((ours, theirs), (Some(Version::File(..)), Some(Version::Symlink(_))))
             || matches!((ours, theirs), (Some(Version::Symlink(_)), Some(Version::File(..))));
         // git gives both of them other names.
         if !(is_conflict && kinds_differ) {
-            let expected = read(&place.join("out").join(name));
+            let expected = read(&place.join(name));
             assert!(result == expected, "seed {seed}, {name}: {result:?}, and not {expected:?}");
         }
     }

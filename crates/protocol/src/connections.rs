@@ -18,13 +18,15 @@ pub enum ConnectionReport {
     Internet(String, Caller),
     /// A connection to a Unix socket that the rules prevented: its path, or its abstract name behind `@`.
     Unix(String, Caller),
-    /// An attempt to use a file that the rules prevent. Sent before the program learns of it.
-    File(FileRefusal),
+    /// An attempt to use a file that the rules prevent. Sent before the program learns of it, like all others.
+    File(FileRefusal, Caller),
+    /// A system call that the filter refuses.
+    Call(String, Caller),
     /// A connection to the proxy, from this address. Sent before the program can use it.
     Proxied(SocketAddr, Caller),
 }
 
-/// The process that called connect(2).
+/// The process that has called.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caller {
     /// Its pid, as the host sees it.

@@ -20,6 +20,20 @@ pub enum Rule {
     File,
 }
 
+impl Rule {
+    /// The same as a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Hide => "hide",
+            Self::Protect => "protect",
+            Self::Project => "project",
+            Self::File => "file",
+        }
+    }
+}
+
 /// A path that the rules have refused.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileRefusal {

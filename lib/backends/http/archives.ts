@@ -1,5 +1,4 @@
 /** The archives of a server, and the sandbox that becomes one or goes on with one. */
-import { AbortError } from '../../base/errors.js'
 import {
   type ArchiveReadOptions,
   type Archives,
@@ -55,12 +54,6 @@ export class HttpArchives implements Archives {
     const data = readArgument(commandInput, archive, 'archive')
     const upload = new Upload(chunksOf(data instanceof Uint8Array ? [data] : data))
     const request = { query, signal, subject: 'the upload', content: upload.content }
-    try {
-      return await this.#connection.call(endpoints.resume, request)
-    } catch (error) {
-      // What the source threw is the reason, and not that the request could not go on.
-      if (upload.failed && !(error instanceof AbortError)) throw upload.failure
-      throw error
-    }
+    return await upload.sent(this.#connection.call(endpoints.resume, request))
   }
 }

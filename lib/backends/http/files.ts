@@ -1,7 +1,7 @@
 /** Files of a session on the server. */
 
 import { toBase64 } from '../../base/base64.js'
-import { AbortError, SandboxError } from '../../base/errors.js'
+import { SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../calls/index.js'
 import { listFiles, stat, writeFile } from '../../protocol/endpoints.js'
@@ -61,21 +61,14 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
       const chunks = chunksOf(data instanceof Uint8Array ? [data] : data)
       return await uploadInParts(this.connection, this.#params.sessionId, target, chunks, signal)
     }
-    const upload = data instanceof Uint8Array ? { content: data } : new Upload(chunksOf(data))
     const query = { ...queryOf(path), mode, append: append || undefined }
-    const request = {
-      ...{ params: this.#params, query, signal },
-      subject: 'the write',
-      content: upload.content,
-      isIdempotent: data instanceof Uint8Array && !append,
+    const request = { params: this.#params, query, signal, subject: 'the write' }
+    if (data instanceof Uint8Array) {
+      const whole = { ...request, content: data, isIdempotent: !append }
+      return await this.connection.call(writeFile, whole)
     }
-    try {
-      return await this.connection.call(writeFile, request)
-    } catch (error) {
-      // What the source threw is the reason, and not that the request could not go on.
-      if (upload instanceof Upload && upload.failed && !(error instanceof AbortError)) throw upload.failure
-      throw error
-    }
+    const upload = new Upload(chunksOf(data))
+    return await upload.sent(this.connection.call(writeFile, { ...request, content: upload.content }))
   }
 
   async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {

@@ -1,7 +1,9 @@
 /** What a caller gives to write, as chunks and as the body of a request. */
 
+import { AbortError } from '../../base/errors.js'
 import { inputBytes } from '../../schema/command.js'
 import { readArgument } from '../../schema/read.js'
+
 /**
  * The chunks of a source, checked. Empty ones are left out: they would not count as chunks of a body. Not a generator, whose
  * `return()` would wait behind a `next()` that waits for the source.
@@ -27,8 +29,7 @@ export function chunksOf(source: AsyncIterable<unknown> | Iterable<unknown>): As
 /** The chunks of a source as the body of a request. */
 export class Upload {
   readonly content: ReadableStream<Uint8Array>
-  failed = false
-  failure: unknown
+  #failure: { reason: unknown } | undefined
 
   constructor(chunks: AsyncIterator<Uint8Array>) {
     this.content = new ReadableStream<Uint8Array>(
@@ -39,8 +40,7 @@ export class Upload {
             if (done) controller.close()
             else controller.enqueue(value)
           } catch (error) {
-            this.failed = true
-            this.failure = error
+            this.#failure = { reason: error }
             controller.error(error)
             Promise.resolve(chunks.return?.()).catch(() => {})
           }
@@ -51,5 +51,14 @@ export class Upload {
       },
       { highWaterMark: 0 },
     )
+  }
+
+  /** What a request has to say that sends this. What the source threw is the reason, and not that it could not go on. */
+  async sent<T>(request: Promise<T>): Promise<T> {
+    try {
+      return await request
+    } catch (error) {
+      throw this.#failure && !(error instanceof AbortError) ? this.#failure.reason : error
+    }
   }
 }

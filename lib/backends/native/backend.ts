@@ -28,7 +28,7 @@ import { hostIn } from '../../schema/targets.js'
 import { Attachments } from './attachments.js'
 import type { Observer } from './call-table.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
-import { denialOf, fileDenial, networkDenial } from './denials.js'
+import { denialOf } from './denials.js'
 import { abortable, Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
@@ -244,7 +244,7 @@ export class NativeBackend implements Backend {
     const { cwd, homes } = this.#base
     const path = host === null ? resolveFrom(cwd, fromHome(target, homes()[0] ?? '/')) : null
     const found = await this.#engine.call((native, id) => native.judge(id, sessionId, path, host))
-    return [...(found.denial ? [networkDenial(found.denial)] : []), ...found.refusals.map(fileDenial)]
+    return found.map(denialOf)
   }
 
   stats(): Promise<api.SandboxStats> {

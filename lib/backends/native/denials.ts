@@ -1,5 +1,5 @@
 /** What was refused, which rule has refused it, and what would allow it. */
-import type { NativeDenial, NativeFeedEvent, NativeRefusal } from '../../boundary/index.js'
+import type { NativeDenial } from '../../boundary/index.js'
 import type { Denial } from '../../calls/index.js'
 
 const NETWORK = 'isolation.network'
@@ -7,76 +7,60 @@ const FILESYSTEM = 'isolation.filesystem'
 /** Longer paths of requests are cut. */
 const LONGEST_PATH = 1000
 
-/** A connection or a request that was refused. */
-export function networkDenial(native: NativeDenial): Denial {
-  const { target, cause, request, reason, program, pid, command } = native
+export function denialOf(native: NativeDenial): Denial {
+  const { target, request, reason, program, pid, command } = native
   return {
-    ...{ kind: cause === 'socket' ? 'unix' : 'network', target, ...ruleOf(native) },
+    ...{ target, ...ruleOf(native) },
     ...{ ...(request && { request }), ...(reason && { reason }) },
     ...{ ...(program && { program }), ...(pid && { pid }), ...(command && { command }) },
   }
 }
 
-function ruleOf({ target, cause, request, reason }: NativeDenial): Pick<Denial, 'rule' | 'fix'> {
+function ruleOf(native: NativeDenial): Pick<Denial, 'kind' | 'rule' | 'fix'> {
+  const { target, cause, tree = '' } = native
   const listed = { option: `${NETWORK}.allow`, add: target }
   switch (cause) {
     case 'unlisted':
-      return { rule: `${NETWORK}.allow`, fix: listed }
+      return { kind: 'network', rule: `${NETWORK}.allow`, fix: listed }
     case 'answer':
-      return { rule: `${NETWORK}.ask`, fix: listed }
+      return { kind: 'network', rule: `${NETWORK}.ask`, fix: listed }
     case 'denied':
-      return { rule: `${NETWORK}.deny` }
+      return { kind: 'network', rule: `${NETWORK}.deny` }
     case 'socket':
       // No list allows one.
-      return { rule: 'isolation' }
+      return { kind: 'unix', rule: 'isolation' }
     case 'address':
-      return { rule: `${NETWORK}.allow` }
-    case 'request': {
-      if (reason !== 'rule' || request === undefined) return { rule: NETWORK }
-      const option = `${NETWORK}.requests['${target.replace(/:443$/, '')}']`
-      const isExact = !request.path.includes('*') && request.path.length < LONGEST_PATH
-      return { rule: option, ...(isExact && { fix: { option, add: `${request.method} ${request.path}` } }) }
-    }
-  }
-}
-
-/** A file that a failed command has named, and that a rule has refused. */
-export function fileDenial({ path: target, rule, tree }: NativeRefusal): Denial {
-  switch (rule) {
+      return { kind: 'network', rule: `${NETWORK}.allow` }
+    case 'request':
+      return { kind: 'network', ...ruleOfRequest(native) }
     case 'read':
     case 'write': {
-      const option = `${FILESYSTEM}.${rule}`
-      return { kind: rule, target, rule: option, fix: { option, add: tree } }
+      const option = `${FILESYSTEM}.${cause}`
+      return { kind: cause, rule: option, fix: { option, add: tree } }
     }
     case 'hide':
-      return {
-        kind: 'read',
-        target,
-        rule: `${FILESYSTEM}.hide`,
-        fix: { option: `${FILESYSTEM}.hide`, remove: tree },
-      }
-    case 'protect':
-      return {
-        ...{ kind: 'write', target, rule: `${FILESYSTEM}.protect` },
-        fix: { option: `${FILESYSTEM}.protect`, remove: tree },
-      }
+    case 'protect': {
+      const option = `${FILESYSTEM}.${cause}`
+      return { kind: cause === 'hide' ? 'read' : 'write', rule: option, fix: { option, remove: tree } }
+    }
     case 'file':
-      return { kind: 'write', target, rule: 'isolationFile' }
+      return { kind: 'write', rule: 'isolationFile' }
     case 'project':
-      return { kind: 'write', target, rule: 'isolation.preset' }
+      return { kind: 'write', rule: 'isolation.preset' }
+    case 'call':
+      return { kind: 'syscall', rule: target.startsWith('socket(AF_INET') ? NETWORK : 'isolation' }
+    case 'limit':
+      return { kind: 'limit', rule: `limits.${target}` }
+    // What a preset would protect.
+    case 'config':
+    case 'appeared':
+      return { kind: cause, rule: 'isolation.preset' }
   }
 }
 
-/** A key of git's config that the machine's file did not get. */
-export const configDenial = (target: string): Denial => ({ kind: 'config', target, rule: 'isolation.preset' })
-
-/** The denial of an event. */
-export function denialOf(native: NativeFeedEvent): Denial {
-  const { target = '', kind, denialCause: cause = 'unlisted', denialReason: reason } = native
-  if (kind === 'refused') return fileDenial(native.refusal as NativeRefusal)
-  // What a preset would protect, and what has appeared.
-  if (kind === 'appeared') return { kind, target, rule: 'isolation.preset' }
-  if (kind === 'withheld') return configDenial(target)
-  const { request, program, pid, command } = native
-  return networkDenial({ target, cause, request, reason, program, pid, command })
+function ruleOfRequest({ target, request, reason }: NativeDenial): Pick<Denial, 'rule' | 'fix'> {
+  if (reason !== 'rule' || request === undefined) return { rule: NETWORK }
+  const option = `${NETWORK}.requests['${target.replace(/:443$/, '')}']`
+  const isExact = !request.path.includes('*') && request.path.length < LONGEST_PATH
+  return { rule: option, ...(isExact && { fix: { option, add: `${request.method} ${request.path}` } }) }
 }

@@ -7,6 +7,7 @@ import { isCode } from '../../base/errors.js'
 import { signalName } from '../../base/signals.js'
 import { Steps } from '../../base/steps.js'
 import type {
+  NativeDenial,
   NativeFeed,
   NativeFeedEvent,
   NativePty,
@@ -131,13 +132,10 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
       return { ...base, type: kind, id, exitCode, signal, reason, killedBy }
     case 'serviceRestarted':
       return { ...base, type: kind, id, restarts: native.restarts ?? 0 }
-    case 'appeared':
-    case 'withheld':
-    case 'refused':
     case 'denied':
-      return { ...base, type: 'denied', denial: denialOf(native) }
+      return { ...base, type: kind, denial: denialOf(native.denial as NativeDenial) }
     case 'request': {
-      const { status = null, secrets, denialReason: denied, duration: ms = 0, protocol = 'http/1.1' } = native
+      const { status = null, secrets, denied, duration: ms = 0, protocol = 'http/1.1' } = native
       const [sent, received] = [stdoutBytes, stderrBytes]
       const { method, path } = request as NativeRequest
       const given = { ...(secrets && { secrets }), ...(denied && { denied }) }

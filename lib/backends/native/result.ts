@@ -10,7 +10,7 @@ import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
 import type { NativeBlocker, NativeResult } from '../../boundary/index.js'
 import type { Encoding, ExecResult, Output, Usage } from '../../calls/index.js'
-import { configDenial, fileDenial, networkDenial } from './denials.js'
+import { denialOf } from './denials.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import type { ExecPlan } from './plan/exec.js'
@@ -140,11 +140,7 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
     ...truncation(out, err),
     sessionRestarted,
     ...(native.lostState && { lostState: native.lostState }),
-    denials: [
-      ...(native.denials ?? []).map(networkDenial),
-      ...(native.refusals ?? []).map(fileDenial),
-      ...(native.withheld ?? []).map(configDenial),
-    ],
+    denials: (native.denials ?? []).map(denialOf),
     ...(native.withheld && { withheld: native.withheld }),
     all: strip(stdout.length > 0 ? stdout : stderr),
   }

@@ -209,6 +209,31 @@ describe('the console', () => {
     origin.close()
   })
 
+  it('lists what was refused, with the rule and what would allow it', () =>
+    withConsole(
+      async ({ page, sandbox, problems }) => {
+        await shows(page, '#state', 'connected')
+        expect(await page.isVisible('#denials')).toBe(false)
+        await sandbox.exec('touch /opt/new; unshare -U true; true')
+        await shows(page, '#denials h2', 'Refused 2')
+        const syscall = /unshare\(CLONE_NEWUSER\).*syscall.*unshare.*isolation/s
+        const write = /\/opt\/new.*write.*isolation\.filesystem\.write with \/opt/s
+        await shows(page, '#denials tbody', new RegExp(`${syscall.source}.*${write.source}`, 's'))
+        await page.evaluate(AXE)
+        const violations = await page.evaluate(
+          "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
+        )
+        expect(violations).toEqual([])
+        const rows = page.locator('#denials tbody tr')
+        await page.fill('#denials input[type=search]', 'CLONE_')
+        await holds(async () => (await rows.count()) === 1)
+        await page.fill('#denials input[type=search]', 'other')
+        await shows(page, '#denials', 'Nothing that was refused is like that.')
+        expect(problems).toEqual([])
+      },
+      { isolation: { preset: 'workspace', explain: true } },
+    ))
+
   it('asks whether programs may connect to a host', () =>
     withConsole(
       async ({ page, sandbox, problems }) => {

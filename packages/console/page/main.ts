@@ -3,6 +3,7 @@ import type { SandboxEvent } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { askToken, attempt } from './ask.ts'
 import { Connections } from './connections.ts'
+import { denialsPanel } from './denials.ts'
 import { age, button, counted, el, setText, size } from './dom.ts'
 import { Grid } from './grid.ts'
 import { History } from './history.ts'
@@ -11,7 +12,7 @@ import { ProgramTile } from './program-tile.ts'
 import { QuestionsPanel } from './questions.ts'
 import { RecordingsPanel } from './recordings.ts'
 import { repeat } from './repeat.ts'
-import { RequestsPanel } from './requests.ts'
+import { requestsPanel } from './requests.ts'
 import { SessionTile } from './session-tile.ts'
 import { WorkspacePanel } from './workspace.ts'
 
@@ -30,7 +31,7 @@ class Page {
   readonly #client: SandboxClient
   readonly #model = new Model()
   readonly #history = new History(this.#model)
-  readonly #requests = new RequestsPanel(this.#model)
+  readonly #lists = [requestsPanel(this.#model), denialsPanel(this.#model)]
   readonly #workspace: WorkspacePanel
   readonly #recordings: RecordingsPanel
   readonly #questions: QuestionsPanel
@@ -57,7 +58,7 @@ class Page {
     this.#questions = new QuestionsPanel(client, this.#model)
     this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
     this.#empty = emptyState('Authorization' in headers)
-    this.#tabs.append(this.#requests.tab.element)
+    this.#tabs.append(...this.#lists.map(({ tab }) => tab.element))
     this.#search.addEventListener('input', () => this.#draw())
     document.body.append(
       el(
@@ -76,7 +77,9 @@ class Page {
         el(
           'div',
           { id: 'work' },
-          ...[this.#empty, this.#grid.element, this.#requests.element, this.#history.element],
+          ...[this.#empty, this.#grid.element],
+          ...this.#lists.map(({ element }) => element),
+          this.#history.element,
         ),
         this.#panels,
       ),
@@ -140,7 +143,7 @@ class Page {
     for (const tile of tiles) tile.element.hidden = words !== '' && !tile.matches(words)
     this.#grid.arrange(tiles)
     this.#history.update(words)
-    this.#requests.update(words)
+    for (const list of this.#lists) list.update(words)
     this.#questions.update()
     this.#empty.hidden = programs.size > 0 || [...sessions.values()].some((commands) => commands.length > 0)
     this.#count(tiles.filter(({ status }) => status === 'failed').length)

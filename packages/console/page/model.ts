@@ -34,6 +34,9 @@ export interface Program {
 /** A request to a host with a secret or rules, which has ended. */
 export type Requested = Extract<SandboxEvent, { type: 'request' }>
 
+/** Something was refused. */
+export type Denied = Extract<SandboxEvent, { type: 'denied' }>
+
 /** A connection or request that waits for an answer. */
 export type Asked = Omit<Question, 'askedAt'>
 
@@ -48,8 +51,8 @@ export const SIZE: Size = { cols: 120, rows: 30 }
 /** Commands of a session, and ended processes, that are kept. */
 const MOST_COMMANDS = 500
 const MOST_ENDED = 20
-/** Requests of all sessions that are kept. */
-const MOST_REQUESTS = 1000
+/** Requests of all sessions that are kept, and refusals. */
+const MOST_LISTED = 1000
 /** What kills because of a limit. */
 const LIMITS = new Set(['timeout', 'oom', 'outputLimit'])
 
@@ -59,6 +62,8 @@ export class Model {
   readonly programs = new Map<string, Program>()
   /** The oldest first. */
   readonly requests: Requested[] = []
+  /** The oldest first. */
+  readonly denials: Denied[] = []
   /** Connections that wait for an answer. */
   readonly questions = new Map<string, Asked>()
   /** False: the server does not answer, so nothing is known of what ran. */
@@ -172,8 +177,10 @@ export class Model {
         this.#forgetEnded()
         break
       case 'request':
-        this.requests.push(event)
-        if (this.requests.length > MOST_REQUESTS) this.requests.shift()
+        add(this.requests, event)
+        break
+      case 'denied':
+        add(this.denials, event)
         break
       case 'asked':
         this.questions.set(event.id, event)
@@ -226,6 +233,12 @@ export class Model {
     const ended = [...this.programs.values()].filter(({ isRunning }) => !isRunning)
     for (const { id } of ended.slice(0, -MOST_ENDED)) this.programs.delete(id)
   }
+}
+
+/** Keeps the newest ones. */
+function add<T>(list: T[], one: T): void {
+  list.push(one)
+  if (list.length > MOST_LISTED) list.shift()
 }
 
 interface End {

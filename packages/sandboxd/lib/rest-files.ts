@@ -30,8 +30,9 @@ export async function readFile(
     if (incoming.method === 'HEAD') return { json: undefined }
     return { json: await listDirectory(files, path) }
   }
-  const range = { header: incoming.headers.range, ifRange: incoming.headers['if-range']?.toString() }
-  const reply = await fileReply(files, path, range, signal)
+  const { headers: sent, method } = incoming
+  const asked = { range: sent.range, ifRange: sent['if-range']?.toString(), method }
+  const reply = await fileReply(files, path, asked, signal)
   const headers = { ...reply.headers, 'last-modified': info.modifiedAt.toUTCString() }
   return { bytes: { ...reply, headers } }
 }

@@ -10,7 +10,6 @@ mod sink;
 pub use input::{Chunk, Input, InputWriter};
 pub use kill_policy::KillPolicy;
 pub use killed_by::{By, KilledBy};
-pub use nacre_isolation::explain::{Refusal, Rule};
 pub use nacre_protocol::shell::{Lost, Usage};
 pub use outcome::{Blocker, Outcome};
 pub use request::{Command, ExecRequest};

@@ -1,8 +1,7 @@
 //! The result of a foreground command.
 
 use super::KilledBy;
-use crate::wanted::{Denial, Denied};
-use nacre_isolation::explain::Refusal;
+use crate::wanted::Denial;
 use nacre_protocol::shell::{Lost, Usage};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -55,17 +54,9 @@ pub struct Outcome {
     pub restarted: bool,
     /// Items of the session's state that were lost before the command.
     pub lost_state: Vec<Lost>,
-    /// Hosts and ports that the session's proxy refused while the command ran.
+    /// What was refused while the command ran. Files: all of them if they are observed, else those that it names, if it has
+    /// failed.
     pub denials: Vec<Denial>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Vec<String>,
-    /// Files that the rules have refused: all of them if they are observed, else those that it names, if it has failed.
-    pub refusals: Vec<Refusal>,
-}
-
-impl Outcome {
-    /// Adds what was refused while it ran.
-    pub fn deny(&mut self, denied: Denied) {
-        (self.denials, self.refusals) = (denied.connections, denied.files);
-    }
 }

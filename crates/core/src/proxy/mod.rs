@@ -24,13 +24,13 @@ use crate::feed::{Feed, What};
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
 use crate::sys;
-use crate::wanted::{Denial, Denied, Refuser, Wanted};
+use crate::wanted::{Denial, DeniedUse, Refuser, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
 use nacre_egress::{Egress, Origin, Plan, hung_up};
 use nacre_protocol::connections::{Caller, ConnectionReport, LONGEST_REPORT};
 use nacre_protocol::redirect::MARK;
-use nacre_protocol::refusal::{FileRefusal, Rule};
+use nacre_protocol::refusal::Rule;
 use nacre_protocol::{message, socket};
 use names::Names;
 use nix::poll::PollFlags;
@@ -85,7 +85,6 @@ pub struct Denials {
 #[derive(Debug)]
 struct Reported {
     list: Vec<Denial>,
-    files: Vec<FileRefusal>,
     /// Gets each of them, as of this session.
     feed: Arc<Feed>,
     session: Arc<str>,
@@ -99,23 +98,20 @@ struct Reported {
 
 impl Reported {
     /// Adds a denial, unless it is listed: programs try the same target again and again.
-    fn add(&mut self, denial: Denial) {
-        if self.list.len() < MAX_DENIALS && !self.list.iter().any(|listed| listed.is_like(&denial)) {
-            self.feed.push(&self.session, What::Denied { denial: denial.clone() });
-            self.list.push(denial);
+    fn add(&mut self, mut denial: Denial) {
+        let mut is_bounded = true;
+        if let DeniedUse::File(refusal) = &mut denial.what {
+            is_bounded = !self.learns;
+            if self.rules_file.as_ref() == Some(&refusal.tree) {
+                refusal.rule = Rule::File;
+            }
         }
-    }
-
-    fn add_file(&mut self, mut refusal: FileRefusal) {
-        if self.rules_file.as_ref() == Some(&refusal.tree) {
-            refusal.rule = Rule::File;
-        }
-        let is_new = self.files.len() < MAX_DENIALS && !self.files.contains(&refusal);
+        let is_new = self.list.len() < MAX_DENIALS && !self.list.iter().any(|listed| listed.what == denial.what);
         if is_new {
-            self.feed.push(&self.session, What::Refused(refusal.clone()));
+            self.feed.push(&self.session, What::Denied(denial.clone()));
         }
-        if is_new || self.learns {
-            self.files.push(refusal);
+        if is_new || !is_bounded {
+            self.list.push(denial);
         }
     }
 
@@ -123,9 +119,12 @@ impl Reported {
     fn receive(&mut self, reports: BorrowedFd<'_>) {
         let mut bytes = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(reports, &mut bytes) {
-            let (target, cause, caller) = match message::decode(&bytes[..length]) {
-                Ok(ConnectionReport::Internet(target, caller)) => (target, Refuser::Unlisted, caller),
-                Ok(ConnectionReport::Unix(target, caller)) => (target, Refuser::Socket, caller),
+            let connection = |target, cause| DeniedUse::Connection(Wanted::to(target), cause);
+            let (what, caller) = match message::decode::<ConnectionReport>(&bytes[..length]) {
+                Ok(ConnectionReport::Internet(target, caller)) => (connection(target, Refuser::Unlisted), caller),
+                Ok(ConnectionReport::Unix(target, caller)) => (connection(target, Refuser::Socket), caller),
+                Ok(ConnectionReport::File(refusal, caller)) => (DeniedUse::File(refusal), caller),
+                Ok(ConnectionReport::Call(call, caller)) => (DeniedUse::Call(call), caller),
                 Ok(ConnectionReport::Proxied(address, caller)) => {
                     if self.callers.len() == MAX_CALLERS {
                         self.callers.pop_front();
@@ -133,13 +132,9 @@ impl Reported {
                     self.callers.push_back((address, Arc::new(caller)));
                     continue;
                 }
-                Ok(ConnectionReport::File(refusal)) => {
-                    self.add_file(refusal);
-                    continue;
-                }
                 Err(_) => continue,
             };
-            self.add(Denial { caller: Some(Arc::new(caller)), ..Denial::new(Wanted::to(target), cause) });
+            self.add(Denial { what, caller: Some(Arc::new(caller)) });
         }
     }
 }
@@ -159,8 +154,8 @@ impl Denials {
         sys::set_nonblocking(&ours)?;
         sys::set_nonblocking(&theirs)?;
         let (feed, session) = (Arc::clone(&requests.feed), Arc::clone(&requests.session));
-        let (list, files, callers) = Default::default();
-        let known = Arc::new(Lock::new(Reported { list, files, feed, session, learns, rules_file, callers }));
+        let (list, callers) = Default::default();
+        let known = Arc::new(Lock::new(Reported { list, feed, session, learns, rules_file, callers }));
         let reports = Arc::new((ours, theirs));
         if learns {
             let (known, reports) = (Arc::downgrade(&known), Arc::downgrade(&reports));
@@ -206,7 +201,7 @@ impl Denials {
     }
 
     /// Removes and returns all denials: a command has ended.
-    pub fn end_command(&self) -> Denied {
+    pub fn end_command(&self) -> Vec<Denial> {
         self.traced.store(0, Ordering::Relaxed);
         self.asking.iter().for_each(Asking::end_command);
         self.take()
@@ -218,10 +213,10 @@ impl Denials {
     }
 
     /// Removes and returns all denials.
-    pub fn take(&self) -> Denied {
+    pub fn take(&self) -> Vec<Denial> {
         let mut known = self.known.lock();
         known.receive(self.reports.0.as_fd());
-        Denied { connections: std::mem::take(&mut known.list), files: std::mem::take(&mut known.files) }
+        std::mem::take(&mut known.list)
     }
 }
 

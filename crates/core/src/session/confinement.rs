@@ -30,7 +30,7 @@ use nacre_protocol::supervisor::Order;
 use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ impl Judgement {
     /// # Errors
     /// `ENGINE_ERROR`.
     pub async fn path(self, path: PathBuf) -> Result<Vec<Refusal>, Error> {
-        blocking(move || Ok(explain::judge(&path, &self.confinement, &self.ran([&path, &path])))).await
+        blocking(move || Ok(explain::judge(&path, &self.confinement, &explain::Ran::as_user(&self.run_as)))).await
     }
 
     /// Lets the feed have all that was refused so far.
@@ -92,12 +92,13 @@ impl Judgement {
 
     /// What the rules have refused of a command that has printed this. The directories are those before and after. Looks at
     /// files, which may block.
-    pub(super) fn printed(&self, printed: &[u8], [before, after]: [&Path; 2]) -> Vec<Refusal> {
-        explain::explain(printed, &self.confinement, &self.ran([before, after]))
-    }
-
-    fn ran<'a>(&'a self, directories: [&'a Path; 2]) -> explain::Ran<'a> {
-        explain::Ran { directories, user: self.run_as.uid, groups: &self.run_as.groups }
+    pub(super) fn printed(&self, printed: &[u8], command: &str, directories: [PathBuf; 2]) -> Vec<Refusal> {
+        let directories = explain::directories(directories, command);
+        explain::explain(
+            printed,
+            &self.confinement,
+            &explain::Ran { directories, ..explain::Ran::as_user(&self.run_as) },
+        )
     }
 }
 
@@ -145,10 +146,11 @@ impl Enclosure {
         self.isolation.as_ref()?.denials.clone()
     }
 
-    /// Whether what a failed command prints is to be explained by the rules for files: nothing observes what it does.
+    /// Whether what a failed command prints is to be explained by the rules for files. What observes files does not see that
+    /// programs look for them.
     pub(super) fn explains(&self) -> bool {
         let confinement = self.isolation.as_ref().map(|isolation| &isolation.confinement);
-        confinement.is_some_and(|confinement| confinement.filesystem.is_some() && confinement.observed.is_none())
+        confinement.is_some_and(|confinement| confinement.filesystem.is_some() && !confinement.learns())
     }
 
     /// What judges paths and hosts. Nothing without rules.

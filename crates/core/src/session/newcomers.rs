@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use crate::feed::What;
+use crate::wanted::DeniedUse;
 use nacre_isolation::newcomers::{MAX_REPORTED, Newcomers};
 use nacre_protocol::confinement::ProjectFiles;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ impl NewcomerWatch {
                     let found = tokio::task::spawn_blocking(move || newcomers.appeared()).await.unwrap_or_default();
                     is_whole = found.len() < MAX_REPORTED;
                     for path in found {
-                        feed.push(&id, What::Appeared { path: path.to_string_lossy().into_owned() });
+                        let appeared = DeniedUse::Appeared(path.to_string_lossy().into_owned());
+                        feed.push(&id, What::Denied(appeared.into()));
                     }
                     tokio::time::sleep(BETWEEN).await;
                 }

@@ -76,6 +76,11 @@ pub fn numbers() -> impl Iterator<Item = libc::c_long> {
     CALLS.iter().chain(OLD_CALLS).map(|(number, _)| *number)
 }
 
+/// Whether a call is one of them.
+pub fn is_observed(call: libc::c_long) -> bool {
+    numbers().any(|number| number == call)
+}
+
 /// What a waiting call wants to use: paths from the root, without `.` and `..`. Nothing that cannot be read.
 pub fn attempts(call: &Call) -> Vec<(PathBuf, Use)> {
     let known = CALLS.iter().chain(OLD_CALLS).find(|(number, _)| *number == call.number);

@@ -8,6 +8,8 @@
 //!
 //! Programs that ignore the session's proxy reach it this way, too: the broker connects them to it.
 //!
+//! The filter also passes most calls that it refuses by their numbers. The broker reports them, and refuses them.
+//!
 //! If the session explains refusals, the filter also passes the calls that use files by path. The broker lets the kernel carry
 //! out each of them, and only reports those that the rules refuse.
 //!
@@ -20,6 +22,7 @@ mod notification;
 mod observer;
 mod peer;
 mod redirect;
+mod refused;
 mod request;
 
 use crate::explain::Ran;
@@ -31,6 +34,7 @@ use nacre_protocol::standing::RunAs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notification::Listener;
 use observer::Observer;
+use refused::RefusedCalls;
 use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, wait};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -155,6 +159,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
     let mut helpers = 0;
     let own = RunAs::own();
     let ran = Ran::as_user(policy.user.as_ref().unwrap_or(&own));
+    let mut refused = RefusedCalls::new(policy.reports.as_deref());
     let mut observer = Observer::new(inside.confinement, policy.reports.as_deref(), &ran);
     loop {
         let mut fds = vec![PollFd::new(inbox.as_fd(), PollFlags::POLLIN)];
@@ -168,9 +173,15 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
         }
         for (listener, _) in listeners.iter().zip(&ready[1..]).filter(|(_, ready)| ready.contains(PollFlags::POLLIN)) {
             let Ok(call) = listener.receive() else { continue };
-            if call.number != libc::SYS_connect {
+            // Nothing else may be let through: the filter leaves what it refuses by number to the broker, which reports it.
+            if attempt::is_observed(call.number) {
                 observer.iter_mut().for_each(|observer| observer.look(&call));
                 listener.pass(&call);
+                continue;
+            }
+            if call.number != libc::SYS_connect {
+                refused.report(&call);
+                listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EPERM)));
                 continue;
             }
             if helpers == MAX_HELPERS {

@@ -3,9 +3,10 @@
 use super::attempt::attempts;
 use super::notification::Call;
 use crate::explain::{AttemptJudge, Ran, Refusal, RefusedAttempt, Use};
+use crate::foreign::{caller, process_of};
 use crate::paths::plain;
 use nacre_protocol::confinement::Confinement;
-use nacre_protocol::connections::{ConnectionReport, LONGEST_PATH, LONGEST_REPORT};
+use nacre_protocol::connections::{Caller, ConnectionReport, LONGEST_PATH, LONGEST_REPORT};
 use nacre_protocol::{message, socket};
 use nix::poll::PollFlags;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstat, fstatvfs, open, openat2};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum bytes of reports that wait for the host, as the kernel counts them. Those about connections need the rest of the
 /// socket's buffer.
-const MAX_WAITING: libc::c_int = 64 << 10;
+pub const MAX_WAITING: libc::c_int = 64 << 10;
 /// Maximum bytes of a script's first line that the kernel reads.
 const MAX_INTERPRETER: u64 = 256;
 /// Maximum paths that are reported where nothing is refused. Beyond it, directories are.
@@ -58,14 +59,14 @@ impl<'a> Observer<'a> {
             if let Some(RefusedAttempt { refusal, is_read_only }) = self.judge.judge(&path, wanted)
                 && is_read_only.is_none_or(|place| is_read_only_for(call.thread, &place))
             {
-                self.report(refusal);
+                self.report(refusal, call.thread);
             }
         }
     }
 
-    fn report(&mut self, refusal: Refusal) {
+    fn report(&mut self, refusal: Refusal, thread: i32) {
         if self.learns {
-            return self.record(refusal);
+            return self.record(refusal, thread);
         }
         let queued = queued(self.reports);
         if queued == 0 {
@@ -73,12 +74,12 @@ impl<'a> Observer<'a> {
         }
         let is_short = [&refusal.path, &refusal.tree].iter().all(|path| path.as_os_str().len() <= LONGEST_PATH);
         if is_short && queued <= MAX_WAITING && self.waiting.insert(refusal.clone()) {
-            let _ = message::send(self.reports.as_fd(), &ConnectionReport::File(refusal), &[]);
+            let _ = message::send(self.reports.as_fd(), &ConnectionReport::File(refusal, caller_of(thread)), &[]);
         }
     }
 
     /// Reports a path once, or beyond a number of them its directory. Waits for the host, which receives all the time.
-    fn record(&mut self, refusal: Refusal) {
+    fn record(&mut self, refusal: Refusal, thread: i32) {
         let path = match refusal.path.parent() {
             Some(directory) if self.waiting.len() >= MAX_PATHS => directory.to_path_buf(),
             _ => refusal.path,
@@ -87,7 +88,7 @@ impl<'a> Observer<'a> {
         if self.waiting.len() >= MAX_DIRECTORIES || !self.waiting.insert(refusal.clone()) {
             return;
         }
-        let Ok(bytes) = message::encode(&ConnectionReport::File(refusal)) else { return };
+        let Ok(bytes) = message::encode(&ConnectionReport::File(refusal, caller_of(thread))) else { return };
         let end = Instant::now() + PATIENCE;
         while bytes.len() <= LONGEST_REPORT
             && socket::send(self.reports.as_fd(), &bytes, &[]).is_err_and(|error| error.kind() == WouldBlock)
@@ -96,8 +97,13 @@ impl<'a> Observer<'a> {
     }
 }
 
+/// The process of a thread that waits.
+pub fn caller_of(thread: i32) -> Caller {
+    process_of(thread).map(caller).unwrap_or_default()
+}
+
 /// Bytes that the other end has not received.
-fn queued(socket: &OwnedFd) -> libc::c_int {
+pub fn queued(socket: &OwnedFd) -> libc::c_int {
     let mut bytes = 0;
     // SAFETY: the kernel writes one number through the pointer.
     match unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) } {

@@ -1,6 +1,7 @@
 //! Rules for calls that affect other processes.
 
 use super::builder::{Builder, argument, refuse};
+use super::refusal;
 use nacre_protocol::confinement::Confinement;
 
 /// Calls that copy the memory or the descriptors of another process. Debuggers do not need them: they use ptrace(2)
@@ -35,7 +36,7 @@ pub fn refuse_others(filter: &mut Builder, confinement: &Confinement) {
     let refused = refuse(libc::EPERM);
     let tracing = TRACING.iter().filter(|_| confinement.refuses_ptrace);
     for number in COPYING.iter().chain(tracing) {
-        filter.call(*number, |filter| filter.give(refused));
+        filter.call(*number, |filter| filter.give(refusal(*number, confinement)));
     }
     filter.call(libc::SYS_prlimit64, limits);
     if confinement.keeps_dumpable {

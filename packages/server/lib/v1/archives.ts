@@ -32,12 +32,9 @@ export function addArchives(define: Define, backend: NativeBackend | undefined):
     reply: 'bytes',
     errors: ['FILE_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { archiveId }, header, method, signal }) {
-      const range = { header: header('range'), ifRange: header('if-range') }
+      const asked = { range: header('range'), ifRange: header('if-range'), method }
       const place = kinds.checkPath(await archives.place(archiveId), 'archiveId')
-      const reply = await fileReply(archives, place, range, signal)
-      if (method !== 'HEAD') return reply
-      reply.source?.close()
-      return { ...reply, first: undefined, source: undefined }
+      return fileReply(archives, place, asked, signal)
     },
   })
   const { onDifference } = tables.archiveOptions
@@ -98,7 +95,8 @@ class StoredArchives implements protocol.CallsOf<typeof protocol.archiveCalls> {
   ) {
     const backend = this.#local()
     const place = path.join(await this.#open(), `.${crypto().randomUUID()}`)
-    const file = await open(place, constants.O_CREAT | constants.O_EXCL | constants.O_RDWR, 0o600)
+    const flags = constants.O_CREAT | constants.O_EXCL | constants.O_RDWR
+    const file = await open(place, flags, 0o600).catch(withoutSpace)
     try {
       // Nothing is left of it, however this process ends.
       await unlink(place)
@@ -202,7 +200,13 @@ function unknown(id: string): Error {
 /** Writes all of it: a write may take a part. */
 async function written(file: FileHandle, piece: Uint8Array): Promise<void> {
   for (let start = 0; start < piece.length; ) {
-    const { bytesWritten } = await file.write(piece, start)
+    const { bytesWritten } = await file.write(piece, start).catch(withoutSpace)
     start += bytesWritten
   }
+}
+
+/** Throws what writing has failed with. */
+function withoutSpace(error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
+  throw engineError('NO_SPACE', 'the disk of `stateDir` has no space for the archive. Nothing of it is kept')
 }

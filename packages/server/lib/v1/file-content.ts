@@ -33,11 +33,8 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     async handle({ params: { sessionId }, query, header, method, signal }) {
       const files = await filesOf(backend, sessionId)
       const path = kinds.checkPath(pathOf(query), 'path')
-      const range = { header: header('range'), ifRange: header('if-range') }
-      const reply = await fileReply(files, path, range, signal, query.maxBytes)
-      if (method !== 'HEAD') return reply
-      reply.source?.close()
-      return { ...reply, first: undefined, source: undefined }
+      const asked = { range: header('range'), ifRange: header('if-range'), method }
+      return fileReply(files, path, asked, signal, query.maxBytes)
     },
   })
   define({
@@ -64,22 +61,33 @@ interface Openable {
   stat(path: kinds.CheckedPath): Promise<{ size: number } | null>
 }
 
+/** The headers of a request for a file, and its method. */
+interface FileRequest {
+  range: string | undefined
+  ifRange: string | undefined
+  method: string | undefined
+}
+
 /**
  * The content of a file, or the range of it that the header `Range` names. With `If-Range`, it is the whole content
- * when the file has changed.
+ * when the file has changed. Without a body for HEAD.
  */
 export async function fileReply(
   files: Openable,
   path: kinds.CheckedPath,
-  { header, ifRange }: { header: string | undefined; ifRange?: string | undefined },
+  asked: FileRequest,
   signal: AbortSignal,
   maxBytes?: number,
 ): Promise<ByteReply> {
-  const range = await absolute(files, path, parseRange(header))
-  const reply = await content(files, path, range, maxBytes, signal)
-  if (range === undefined || ifRange === undefined || ifRange === reply.headers.etag) return reply
+  const range = await absolute(files, path, parseRange(asked.range))
+  let reply = await content(files, path, range, maxBytes, signal)
+  if (range !== undefined && asked.ifRange !== undefined && asked.ifRange !== reply.headers.etag) {
+    reply.source?.close()
+    reply = await content(files, path, undefined, maxBytes, signal)
+  }
+  if (asked.method !== 'HEAD') return reply
   reply.source?.close()
-  return content(files, path, undefined, maxBytes, signal)
+  return { ...reply, first: undefined, source: undefined }
 }
 
 /** A range of bytes at the end needs the length of the file first. */

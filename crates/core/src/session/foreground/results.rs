@@ -7,6 +7,7 @@ use super::{EndedCommand, Foreground, ForegroundCommand};
 use crate::error::{Code, Error};
 use crate::exec::{By, ExecRequest, KilledBy, Outcome, SureSink};
 use crate::feed::What;
+use crate::limits;
 use crate::session::calls::Calls;
 use crate::session::confinement::Enclosure;
 use crate::session::context::Context;
@@ -15,9 +16,9 @@ use crate::session::errors;
 use crate::session::timers::Timer;
 use crate::shell::event::{Answer, Refusal};
 use crate::shell::state::{Cause, End, Kill};
+use crate::wanted::{Denial, DeniedUse};
 use nacre_isolation::explain::{self, may_explain};
 use nacre_isolation::git_config::GitConfigs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
@@ -50,12 +51,12 @@ impl Foreground {
         match answered {
             Some(answered) => {
                 (outcome.duration, outcome.dropped) = (answered.duration, answered.dropped);
-                outcome.deny(answered.denied);
+                outcome.denials = answered.denied;
             }
             None => {
                 enclosure.newcomers().into_iter().for_each(|newcomers| newcomers.look());
                 self.pace.ended(outcome.duration);
-                outcome.deny(enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default());
+                outcome.denials = enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default();
             }
         }
         (outcome.exit_code, outcome.signal) = match (end, died) {
@@ -91,16 +92,25 @@ impl Foreground {
             signal = ?outcome.signal,
             "command ended"
         );
-        let unexplained = Some(&outcome).filter(|outcome| answered_by_session && outcome.exit_code != Some(0));
-        let explain = unexplained.filter(|_| enclosure.explains()).and_then(|outcome| {
-            let printed =
-                if request.merge_output || request.terminal.is_some() { &outcome.stdout } else { &outcome.stderr };
+        let has_failed = answered_by_session && outcome.exit_code != Some(0);
+        let is_merged = request.merge_output || request.terminal.is_some();
+        if has_failed {
+            let printed = if is_merged { &outcome.stdout } else { &outcome.stderr };
+            for limit in limits::reached(printed, cx.config.limits) {
+                let denial = Denial::from(DeniedUse::Limit(limit));
+                cx.happens(What::Denied(denial.clone()));
+                outcome.denials.push(denial);
+            }
+        }
+        let explain = Some(&outcome).filter(|_| has_failed && enclosure.explains()).and_then(|outcome| {
+            let printed = if is_merged { &outcome.stdout } else { &outcome.stderr };
             if !may_explain(printed) {
                 return None;
             }
             let (judgement, printed) = (enclosure.judgement(cx.config.user.as_ref())?, printed.to_vec());
             let directories = [request.cwd.clone().unwrap_or_else(|| cx.cwd.clone()), outcome.cwd.clone()];
-            Some(move || judgement.printed(&printed, directories.each_ref().map(PathBuf::as_path)))
+            let command = request.command.shown();
+            Some(move || judgement.printed(&printed, &command, directories))
         });
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
         let has_exited = kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. });
@@ -169,17 +179,20 @@ impl Foreground {
             // A file may be on a disk that does not respond.
             let work = move || {
                 let withheld = configs.map(|configs| configs.write_back()).unwrap_or_default();
-                withheld.iter().for_each(|key| feed.push(&id, What::Withheld { key: key.clone() }));
-                let refusals = explain.map(|explain| explain()).unwrap_or_default();
-                refusals.iter().for_each(|refusal| feed.push(&id, What::Refused(refusal.clone())));
+                let files = explain.map(|explain| explain()).unwrap_or_default();
+                let keys = withheld.iter().map(|key| DeniedUse::Config(key.clone()).into());
+                let mut denials: Vec<Denial> = files.into_iter().map(Denial::from).chain(keys).collect();
                 let outcome = match &mut result {
                     Ok(outcome) => Some(outcome),
                     Err(error) => error.outcome.as_deref_mut(),
                 };
                 if let Some(outcome) = outcome {
+                    // What was observed says more.
+                    denials.retain(|denial| !outcome.denials.iter().any(|known| known.is_about(denial)));
                     outcome.withheld = withheld;
-                    outcome.refusals.extend(refusals);
+                    outcome.denials.extend(denials.iter().cloned());
                 }
+                denials.into_iter().for_each(|denial| feed.push(&id, What::Denied(denial)));
                 result
             };
             // If that fails, the caller gets an error.
