@@ -1,4 +1,4 @@
-/** examples/best-of-n, with the strategies that it has. */
+/** examples/best-of-n, with the agents that it has. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Example, openExample } from '../helpers/example.js'
 
@@ -11,18 +11,24 @@ beforeAll(async () => {
 afterAll(() => example.remove())
 
 describe('the best-of-n example', () => {
-  it('scores each strategy alone, and commits the best one', async () => {
+  it('scores each agent alone, and commits the work of the two best to a branch', async () => {
     const { exitCode, stdout, stderr } = await example.run('main.js')
-    expect(stdout + stderr).toBe(`before: 1 of 5 tests pass
-lower case: 2
-dashes: 3
-single dashes: 5
+    expect(stdout + stderr).toBe(`before: 2 of 8 tests pass
+slugs: 6
+initials: 4
+lower case: 3
 a mistake: 0
-the best is: single dashes; changed files: 1
+slugs and initials together: 8; changed files: 1
 # Prints a title as a part of a URL.
 slug() {
   printf '%s' "$1" | tr 'A-Z' 'a-z' | tr -cs 'a-z0-9' '-' | sed 's/-$//'
 }
+
+# Prints the first letters of a name.
+initials() {
+  printf '%s' "$1" | sed 's/\\([A-Z]\\)[a-z]* */\\1/g'
+}
+changed in the checkout: nothing
 `)
     expect(exitCode).toBe(0)
   })
