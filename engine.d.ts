@@ -39,6 +39,12 @@ export interface EngineOptions {
    */
   engine?: 'auto' | 'docker' | 'podman' | 'container' | 'vm'
   /**
+   * The OCI runtime of the container, as `--runtime` of Docker and Podman takes it, like 'runsc' (gVisor) or 'kata'. Not with
+   * Apple's container, where each container is a virtual machine. `nacre doctor` lists those that Docker names. Default: that of
+   * the engine.
+   */
+  runtime?: string
+  /**
    * With 'vm': the kernel, like `/boot/vmlinuz-VERSION` of Debian, Ubuntu or Fedora. Its modules must be in
    * `../lib/modules/VERSION` beside it, or in `/lib/modules/VERSION`. Default: the kernel of this machine.
    */
@@ -166,7 +172,7 @@ export interface EngineVm {
  * starts the container again.
  *
  * With the engine 'vm', each call starts a virtual machine, which ends with the sandbox and with this process. `image`, `own`,
- * `setup`, `fresh`, `grace` and `pull` are refused. Rejects with VM_UNAVAILABLE if there cannot be one.
+ * `setup`, `fresh`, `grace`, `pull` and `runtime` are refused. Rejects with VM_UNAVAILABLE if there cannot be one.
  *
  * Rejects with ENGINE_NOT_FOUND, IMAGE_UNAVAILABLE, IMAGE_WITHOUT_BASH, MOUNT_MISSING, RUNTIME_UNSUPPORTED, CONTAINER_FAILED,
  * PROJECT_TOO_WIDE, CWD_NOT_FOUND, CONNECTION_FAILED, and with AbortError by `signal`.

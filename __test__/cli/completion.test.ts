@@ -73,6 +73,7 @@ describe('in bash, nacre completion', () => {
       '--authority',
       '--engine',
       '--image',
+      '--runtime',
       '--mount',
       '--own',
       '--root',

@@ -40,6 +40,8 @@ describe('nacre up', () => {
         'podman',
         '--image',
         'debian:13',
+        '--runtime',
+        'runsc',
         '--own',
         'a',
         '--own',
@@ -52,6 +54,7 @@ describe('nacre up', () => {
       const [line = ''] = runs(engine)
       expect(line).toMatch(/^podman run .*--volume \/usr\/share:\/usr\/share:ro .* debian:13 /)
       for (const own of ['a', 'b']) expect(line).toContain(`--volume ${engine.project}/${own} `)
+      expect(line).toContain('--runtime runsc ')
       expect(line).not.toContain('--cap-add')
     }))
 
@@ -131,6 +134,7 @@ describe('nacre exec --container', () => {
   it.each([
     [['--image', 'debian:13', 'true'], '--image is for a container: add --container'],
     [['--fresh', 'true'], '--fresh is for a container: add --container'],
+    [['--runtime', 'runsc', 'true'], '--runtime is for a container: add --container'],
     [['--container', '--grace', '1s', 'true'], '--grace is not possible with --container'],
     [['--container', '--engine', 'lxc', 'true'], 'Allowed choices are docker, podman, container'],
     [['--container', '--own', '..', 'true'], 'must be a directory below the project'],
@@ -257,7 +261,7 @@ it('nacre doctor shows the engines, and what works in the containers that run', 
     const name = (await nacre('up', '--cwd', engine.project)).stdout.trim()
     const { stdout, stderr } = await nacre('doctor')
     expect(stderr).toBe('')
-    expect(stdout).toMatch(/^ok +engine docker +\/.*: version 28\.1\.0$/m)
+    expect(stdout).toMatch(/^ok +engine docker +\/.*: version 28\.1\.0, runtimes: runc, runsc$/m)
     expect(stdout).toMatch(/^warn +engine podman +\/.*: broken\n +To start it: /m)
     const [, inside = ''] = stdout.split(`\n${name}, a container of docker with node:22\n`)
     for (const subject of ['file isolation', 'limits', 'workspaces'])

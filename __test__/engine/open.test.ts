@@ -122,6 +122,32 @@ describe('a container', () => {
       expect(lines.map((line) => line.includes('--cap-add'))).toEqual([false, true])
     }))
 
+  it.each(['docker', 'podman'] as const)(
+    'of %s is run by the runtime that is given, and another one',
+    (name) =>
+      withStandIn([name], async ({ open, calls }) => {
+        const own = await open()
+        const other = await open({ runtime: 'runsc' })
+        expect(other.container?.name).not.toBe(own.container?.name)
+        const runs = calls().filter((line) => line.startsWith(`${name} run `))
+        expect(runs.map((line) => line.includes('--runtime runsc '))).toEqual([false, true])
+        expect(await rejectionOf(open({ runtime: '--privileged' }))).toMatchObject({
+          code: 'INVALID_OPTION',
+          message: expect.stringContaining('runtime must be the name of an OCI runtime, like runsc'),
+        })
+      }),
+  )
+
+  it('with a runtime that the engine does not know is refused in its words', () =>
+    withStandIn(['docker'], async ({ open, on }) => {
+      on('run', 'echo "unknown or invalid runtime name: kata" >&2; exit 125')
+      const error = await rejectionOf(open({ runtime: 'kata' }))
+      expect(error).toMatchObject({
+        code: 'CONTAINER_FAILED',
+        message: expect.stringContaining('unknown or invalid runtime name: kata'),
+      })
+    }))
+
   it('of rootless podman has the ids of this user', () =>
     withStandIn(['podman'], async ({ open, calls }) => {
       await asUser(501, () => open())

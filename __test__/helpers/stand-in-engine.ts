@@ -190,6 +190,7 @@ export const DOCKER = JSON.stringify({
   OSType: 'linux',
   Architecture: process.arch === 'x64' ? 'x86_64' : 'aarch64',
   SecurityOptions: ['name=seccomp,profile=builtin'],
+  Runtimes: { runc: { path: 'runc' }, runsc: { path: '/usr/bin/runsc' } },
 })
 export const PODMAN = JSON.stringify({
   host: { arch: process.arch === 'x64' ? 'amd64' : 'arm64', os: 'linux', security: { rootless: true } },

@@ -34,6 +34,12 @@ export interface EngineOptions {
    */
   engine?: 'auto' | 'docker' | 'podman' | 'container' | 'vm'
   /**
+   * The OCI runtime of the container, as `--runtime` of Docker and Podman takes it, like 'runsc' (gVisor) or 'kata'. Not with
+   * Apple's container, where each container is a virtual machine. `nacre doctor` lists those that Docker names. Default: that of
+   * the engine.
+   */
+  runtime?: string
+  /**
    * With 'vm': the kernel, like `/boot/vmlinuz-VERSION` of Debian, Ubuntu or Fedora. Its modules must be in
    * `../lib/modules/VERSION` beside it, or in `/lib/modules/VERSION`. Default: the kernel of this machine.
    */
@@ -135,6 +141,9 @@ const imageName = pattern(/^[A-Za-z0-9][^\s\0]*$/, 'must be the name of an image
 const networkName = pattern(/^[A-Za-z0-9][^\s\0]*$/, 'must be the name of a network, like none', {
   bounds: 'the name of a network',
 })
+const runtimeName = pattern(/^[A-Za-z0-9/][^\s\0]*$/, 'must be the name of an OCI runtime, like runsc', {
+  bounds: 'the name of an OCI runtime',
+})
 const memorySize = pattern(/^[1-9]\d{0,15}[bkmg]?$/i, "must be an amount of memory like '4g' or '512m'", {
   bounds: "a number with b, k, m or g, like '4g'",
 })
@@ -162,6 +171,7 @@ const own = list(filePath, MOST_MOUNTS, {
 export const openSandboxOptions = table<EngineOptions>()({
   where: { ...oneOf(['auto', 'here', 'container']), default: 'auto' },
   engine: { ...oneOf(['auto', 'docker', 'podman', 'container', 'vm']), default: 'auto' },
+  runtime: runtimeName,
   kernel: filePath,
   emulate: { ...flag, default: false },
   image: { ...imageName, default: 'node:22' },
@@ -228,7 +238,7 @@ export interface EngineVm {
  * starts the container again.
  *
  * With the engine 'vm', each call starts a virtual machine, which ends with the sandbox and with this process. `image`, `own`,
- * `setup`, `fresh`, `grace` and `pull` are refused. Rejects with VM_UNAVAILABLE if there cannot be one.
+ * `setup`, `fresh`, `grace`, `pull` and `runtime` are refused. Rejects with VM_UNAVAILABLE if there cannot be one.
  *
  * Rejects with ENGINE_NOT_FOUND, IMAGE_UNAVAILABLE, IMAGE_WITHOUT_BASH, MOUNT_MISSING, RUNTIME_UNSUPPORTED, CONTAINER_FAILED,
  * PROJECT_TOO_WIDE, CWD_NOT_FOUND, CONNECTION_FAILED, and with AbortError by `signal`.

@@ -17,6 +17,8 @@ export interface ContainerPlan {
   network: string | undefined
   cpus: number | undefined
   memory: string | undefined
+  /** What runs it in place of the engine's runtime. */
+  ociRuntime: string | undefined
   grace: number
   /** What root runs in it once. */
   setup: string | undefined
@@ -65,7 +67,7 @@ function argsOf(engine: Engine, plan: ContainerPlan, project: string, name: stri
     bind(plan.runtime, INSIDE, true),
     volumes(engine, plan, name),
   ]
-  const { network, cpus, memory } = plan
+  const { network, cpus, memory, ociRuntime } = plan
   const options = [
     ...['--entrypoint', SUPERVISOR, '--user', '0:0', '--workdir', project],
     ...mounts.flat(),
@@ -73,6 +75,7 @@ function argsOf(engine: Engine, plan: ContainerPlan, project: string, name: stri
     ...(network === undefined ? [] : ['--network', network]),
     ...(cpus === undefined ? [] : ['--cpus', String(cpus)]),
     ...(memory === undefined ? [] : ['--memory', memory]),
+    ...(ociRuntime === undefined ? [] : ['--runtime', ociRuntime]),
     ...particulars(engine, plan),
   ]
   return [...options, plan.image, '--init', String(plan.grace)]

@@ -77,7 +77,9 @@ export async function enterContainer(
     gitSettings(cwd, signal, search),
   ])
   const user = userOf(values.user, engine)
-  const { network, cpus, memory, grace, setup } = values
+  const { network, cpus, memory, grace, setup, runtime: ociRuntime } = values
+  if (engine.name === 'container' && ociRuntime !== undefined)
+    throw invalidOption("runtime must be left out for Apple's container, which has one of its own")
   if (engine.name === 'container' && !Number.isInteger(cpus ?? 1))
     throw invalidOption(`cpus must be a whole number for Apple's container, not ${cpus}`)
   const runtime = prepareRuntime(engine.arch)
@@ -86,7 +88,7 @@ export async function enterContainer(
   const isUnrestricted = user.uid === 0 && isolation === undefined
   const made = creation(engine, {
     ...{ project, image, runtime: runtime.directory, mounts: places.slice(project.length), own },
-    ...{ network, cpus, memory, grace, setup, user, isUnrestricted },
+    ...{ network, cpus, memory, ociRuntime, grace, setup, user, isUnrestricted },
   })
   const { name } = made
   const settings = JSON.stringify({

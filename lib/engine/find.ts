@@ -23,6 +23,8 @@ export interface Engine {
   /** The processor of its containers, as in `process.arch`. */
   arch: string
   isRootless: boolean
+  /** The OCI runtimes that it names: some of those that it can use. */
+  runtimes: string[]
 }
 
 /** What an engine answers about itself. */
@@ -31,6 +33,7 @@ interface About {
   os: unknown
   arch: unknown
   isRootless: boolean
+  runtimes: string[]
 }
 
 interface Kind {
@@ -46,9 +49,10 @@ const KINDS: Record<EngineName, Kind> = {
   docker: {
     probe: ['info', '--format', '{{json .}}'],
     read(answer) {
-      const { ServerVersion, OSType, Architecture, SecurityOptions } = JSON.parse(answer)
+      const { ServerVersion, OSType, Architecture, SecurityOptions, Runtimes } = JSON.parse(answer)
       const isRootless = [SecurityOptions ?? []].flat().some((option) => String(option).includes('rootless'))
-      return { version: ServerVersion, os: OSType, arch: Architecture, isRootless }
+      const runtimes = Object.keys(Runtimes ?? {})
+      return { version: ServerVersion, os: OSType, arch: Architecture, isRootless, runtimes }
     },
     start: (platform) =>
       platform === 'darwin' ? 'open -a Docker, orb start or colima start' : 'systemctl start docker',
@@ -62,6 +66,7 @@ const KINDS: Record<EngineName, Kind> = {
         os: host.os,
         arch: host.arch,
         isRootless: host.security.rootless === true,
+        runtimes: [host.ociRuntime?.name].filter((name) => typeof name === 'string'),
       }
     },
     start: (platform) => (platform === 'darwin' ? 'podman machine start' : 'podman info shows what it lacks'),
@@ -77,6 +82,7 @@ const KINDS: Record<EngineName, Kind> = {
         os: 'linux',
         arch: process.arch,
         isRootless: false,
+        runtimes: [],
       }
     },
     start: () => 'container system start',
@@ -148,15 +154,15 @@ export function withStart(message: string, start: string): string {
 function readAnswer(
   { read }: Kind,
   answer: Answer,
-): Pick<Engine, 'version' | 'arch' | 'isRootless'> | string {
+): Pick<Engine, 'version' | 'arch' | 'isRootless' | 'runtimes'> | string {
   if (answer.isLate) return `it did not answer within ${PROBE_MS / 1000} s`
   if (!answer.isOk && answer.stderr !== '') return reasonOf(answer)
   try {
-    const { version, os: system, arch, isRootless } = read(answer.stdout)
+    const { version, os: system, arch, isRootless, runtimes } = read(answer.stdout)
     if (typeof version !== 'string' || version === '' || typeof arch !== 'string')
       return 'its service does not answer'
     if (system !== 'linux') return `it runs containers of ${system}, not of Linux`
-    return { version, arch: processorOf(arch), isRootless }
+    return { version, arch: processorOf(arch), isRootless, runtimes }
   } catch {
     return 'its answer is not that of the engine'
   }

@@ -43,7 +43,7 @@ const UNITS: Record<string, number> = { b: 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30
 const MEBIBYTE = 2 ** 20
 
 /** Only a container has them. */
-const OF_CONTAINERS = ['image', 'own', 'setup', 'fresh', 'grace', 'pull'] as const
+const OF_CONTAINERS = ['image', 'own', 'setup', 'fresh', 'grace', 'pull', 'runtime'] as const
 /** What programs may know of this machine. */
 const VARIABLES = ['PATH', 'LANG', 'LC_ALL', 'LOGNAME', 'SHELL', 'TZ', 'USER']
 

@@ -27,10 +27,11 @@ export async function examineEngines(): Promise<{ engines: Finding[]; containers
       continue
     }
     const rootless = engine.isRootless ? ', rootless' : ''
+    const runtimes = engine.runtimes.length === 0 ? '' : `, runtimes: ${engine.runtimes.join(', ')}`
     engines.push({
       level: 'ok',
       subject: `engine ${name}`,
-      text: `${file}: version ${engine.version}${rootless}`,
+      text: `${file}: version ${engine.version}${rootless}${runtimes}`,
     })
     try {
       containers.push(...(await examineContainers(engine)))

@@ -10,6 +10,7 @@ import { several } from '../values.js'
 export interface ContainerFlags {
   engine?: 'docker' | 'podman' | 'container'
   image?: string
+  runtime?: string
   mount?: string[]
   own?: string[]
   root?: true
@@ -24,7 +25,7 @@ export interface MachineFlags extends ContainerFlags {
   emulate?: true
 }
 
-const NAMES = ['engine', 'image', 'mount', 'own', 'root', 'setup', 'fresh'] as const
+const NAMES = ['engine', 'image', 'runtime', 'mount', 'own', 'root', 'setup', 'fresh'] as const
 
 export function engineOption(): Option {
   const meaning = "the engine: docker, podman or container, Apple's (default: the first that answers)"
@@ -35,6 +36,7 @@ export function addContainerOptions(verb: Command): Command {
   return verb
     .addOption(engineOption())
     .option('--image <image>', 'the image of the container (default: node:22)')
+    .option('--runtime <name>', 'its OCI runtime, like runsc (default: that of the engine)')
     .option('--mount <path>', 'what else the container has, to read only; can be repeated', several)
     .option(
       '--own <directory>',
@@ -73,7 +75,7 @@ export async function openContainer(
   flags: MachineFlags,
   options: Pick<EngineOptions, 'cwd' | 'env' | 'isolation'>,
 ): Promise<EngineSandbox> {
-  const { engine, image, mount = [], own, root, setup, fresh, vm, kernel, emulate } = flags
+  const { engine, image, runtime, mount = [], own, root, setup, fresh, vm, kernel, emulate } = flags
   if (!vm) refuseMachineOptions(flags)
   const other = (['engine', 'root'] as const).find((name) => flags[name] !== undefined)
   if (vm && other !== undefined) throw invalidOption(`--${other} is not possible with --vm`)
@@ -83,7 +85,17 @@ export async function openContainer(
   try {
     return await openSandbox({
       ...options,
-      ...{ where: 'container', engine: vm ? 'vm' : engine, image, own, setup, fresh, kernel, emulate },
+      ...{
+        where: 'container',
+        engine: vm ? 'vm' : engine,
+        image,
+        runtime,
+        own,
+        setup,
+        fresh,
+        kernel,
+        emulate,
+      },
       mounts: mount.map((source) => ({ source, readOnly: true })),
       user: root ? 'root' : 'me',
       onProgress: note,

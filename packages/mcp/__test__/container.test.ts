@@ -41,19 +41,22 @@ function withContainer(words: string[], test: (place: Place) => Promise<void>): 
 
 describe('a container', () => {
   it('starts with the first call, and has the project and the variables that are named', () =>
-    withContainer(['--env', 'GIVEN_TOKEN', '--image', 'debian:13'], async ({ engine, call }) => {
-      expect(engine.calls()).toEqual([])
-      writeFileSync(path.join(engine.project, 'file'), 'content')
-      const { text } = await call('bash', {
-        command: 'cat file; echo; test -n "$GIVEN_TOKEN" && echo given; echo $GIVEN_TOKEN',
-      })
-      expect(text).toMatch(/^\[exit 0 [^\n]*\]\ncontent\ngiven\n\[redacted\]$/)
-      expect(engine.calls().filter((line) => line.startsWith('docker run '))).toEqual([
-        expect.stringContaining('debian:13'),
-      ])
-      expect((await call('bash', { command: 'x=1; cd /; pwd' })).text).toMatch(/\n\/$/)
-      expect((await call('bash', { command: 'echo "$x in $PWD"' })).text).toContain('1 in /')
-    }))
+    withContainer(
+      ['--env', 'GIVEN_TOKEN', '--image', 'debian:13', '--runtime', 'runsc'],
+      async ({ engine, call }) => {
+        expect(engine.calls()).toEqual([])
+        writeFileSync(path.join(engine.project, 'file'), 'content')
+        const { text } = await call('bash', {
+          command: 'cat file; echo; test -n "$GIVEN_TOKEN" && echo given; echo $GIVEN_TOKEN',
+        })
+        expect(text).toMatch(/^\[exit 0 [^\n]*\]\ncontent\ngiven\n\[redacted\]$/)
+        expect(engine.calls().filter((line) => line.startsWith('docker run '))).toEqual([
+          expect.stringMatching(/--runtime runsc .*debian:13/),
+        ])
+        expect((await call('bash', { command: 'x=1; cd /; pwd' })).text).toMatch(/\n\/$/)
+        expect((await call('bash', { command: 'echo "$x in $PWD"' })).text).toContain('1 in /')
+      },
+    ))
 
   it('that takes long is told of in time, and what failed can be tried again', () =>
     withContainer(['--max-wait', '100ms'], async ({ engine, call }) => {
@@ -162,6 +165,7 @@ it('isolation in a container protects the programs of git', () =>
 it.each([
   [['--image', 'node:22'], 'add --container'],
   [['--own', 'node_modules'], 'add --container'],
+  [['--runtime', 'runsc'], 'add --container'],
   [['--setup', 'true'], 'add --container'],
   [['--container', '--copy-on-write'], '--copy-on-write is not for containers'],
   [['--container', 'lxc'], 'Allowed choices are auto, docker, podman, container'],

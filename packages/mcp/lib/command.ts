@@ -43,6 +43,7 @@ export function defineServer(command: Command): Command {
         .preset('auto'),
     )
     .option('--image <image>', 'the image of the container (default: node:22)')
+    .option('--runtime <name>', 'its OCI runtime, like runsc (default: that of the engine)')
     .option('--mount <paths...>', 'what else the container has, to read only')
     .option('--own <directories...>', 'directories that the container has for itself, like node_modules')
     .option('--root', 'in the container, commands run as root')

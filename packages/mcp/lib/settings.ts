@@ -23,6 +23,7 @@ export interface Flags extends networks.NetworkFlags {
   kernel?: string
   emulate?: true
   image?: string
+  runtime?: string
   mount?: string[]
   own?: string[]
   root?: true
@@ -206,14 +207,27 @@ export function readSettings(flags: Flags): Settings {
 
 /** What the options say of the container. Undefined without one. */
 function containerOf(flags: Flags): EngineOptions | undefined {
-  const { container, image, mount = [], own = [], root, setup, copyOnWrite, vm, kernel, emulate } = flags
-  if (vm && [container, image, root, setup, flags.own].some((value) => value !== undefined))
-    refuse('--container, --image, --own, --root and --setup are not possible with --vm')
+  const {
+    container,
+    image,
+    runtime,
+    mount = [],
+    own = [],
+    root,
+    setup,
+    copyOnWrite,
+    vm,
+    kernel,
+    emulate,
+  } = flags
+  const ofContainers = [image, runtime, root, setup, flags.own]
+  if (vm && [container, ...ofContainers].some((value) => value !== undefined))
+    refuse('--container, --image, --runtime, --own, --root and --setup are not possible with --vm')
   if (!vm && (kernel !== undefined || emulate))
     refuse('--kernel and --emulate are for a virtual machine: add --vm')
   if (container === undefined && !vm && process.platform === 'linux') {
-    if ([image, root, setup, flags.mount, flags.own].some((value) => value !== undefined))
-      refuse('--image, --mount, --own, --root and --setup are for a container: add --container')
+    if ([flags.mount, ...ofContainers].some((value) => value !== undefined))
+      refuse('--image, --runtime, --mount, --own, --root and --setup are for a container: add --container')
     return undefined
   }
   if (copyOnWrite) refuse('--copy-on-write is not for containers: leave it out')
@@ -232,6 +246,7 @@ function containerOf(flags: Flags): EngineOptions | undefined {
     where: 'container',
     engine: container ?? 'auto',
     ...(image === undefined ? {} : { image }),
+    ...(runtime === undefined ? {} : { runtime }),
     ...(setup === undefined ? {} : { setup }),
     mounts,
     own,
