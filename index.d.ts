@@ -357,6 +357,21 @@ export interface ProcessWaiting {
   timed: boolean
 }
 
+/**
+ * What one program may reach, and no other. The program is the file that the process executes when it connects, not a name: nothing
+ * of the session can write to it, trace it, or load a library into it that the session could have written.
+ */
+interface ProgramRules {
+  /** Hosts and ports that the program may reach, in addition to those of all programs. */
+  allow: string[]
+  /**
+   * The absolute paths of 1 to 16 executables that are the program. Default: the one that its name leads to on the PATH; for
+   * 'git', also the helper of git that connects to HTTP servers. Scripts, the session's shell, and what programs of the session can
+   * write to are refused.
+   */
+  files?: string[]
+}
+
 /** A request to a host, without its query. */
 export interface RequestLine {
   /** As it was sent, like 'POST'. */
@@ -436,6 +451,11 @@ export interface Secret {
    * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
    */
   placeholder?: string
+  /**
+   * The programs whose requests may have it, as keys of {@link NetworkRules.programs}. They alone reach its hosts, unless `allow`
+   * has these. Default: all programs.
+   */
+  programs?: string[]
   /** Milliseconds until a function is called again, 1000 to 86400000. Default: no limit. */
   refresh?: number
 }
@@ -543,6 +563,12 @@ export interface NetworkRules {
   ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
   /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
   askTimeout?: number
+  /**
+   * Hosts that single programs may reach, by the name of the program: `{ git: { allow: ['github.com:443'] } }`. Needs network
+   * namespaces: otherwise the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`, as it does with `learn` or for
+   * a program whose place another could take. Programs of the session cannot use debuggers then. Default: none.
+   */
+  programs?: Record<string, ProgramRules>
   /**
    * Values that programs use but never see, by the name of a variable. The variable has a placeholder of the same form, and
    * requests to the hosts of the secret get the value in its place. Connections to these hosts are allowed, and decrypted by

@@ -34,6 +34,7 @@ import { mergeOptions } from '../dist/calls/merge.js'
 import { instrumentOptions } from '../dist/calls/otel.js'
 import { portUrlOptions, sandboxForwardOptions } from '../dist/calls/ports.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../dist/calls/process.js'
+import { programOptions } from '../dist/calls/programs.js'
 import { sandboxOptions, setEnvVarsOptions } from '../dist/calls/sandbox.js'
 import { secretOptions } from '../dist/calls/secrets.js'
 import { serviceOptions, sessionServiceOptions } from '../dist/calls/service.js'
@@ -69,12 +70,14 @@ export const calls = [
   { name: 'createSession', table: sessionOptions, route: '/v1/sessions' },
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },
   of(backendCalls.history),
+  of(backendCalls.why),
   { name: 'forward', table: sandboxForwardOptions, local: true },
   { name: 'portUrl', table: portUrlOptions, route: '/v1/port-links' },
   { name: 'isolation', table: isolationOptions },
   { name: 'isolation.filesystem', table: filesystemOptions },
   { name: 'isolation.filesystem.mounts', table: mountOptions },
   { name: 'isolation.network', table: networkOptions },
+  { name: 'isolation.network.programs', table: programOptions },
   { name: 'isolation.network.secrets', table: secretOptions },
   { name: 'exec and execStream', table: execOptions, route: '/v1/exec/stream' },
   { name: 'session.exec and session.execStream', table: sessionExecOptions },

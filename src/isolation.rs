@@ -2,7 +2,7 @@
 
 use crate::types::{NativeIsolation, NativeSecret, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
-use nacre_core::proxy::Hosts;
+use nacre_core::proxy::{Hosts, ProgramHosts};
 use nacre_core::questions::Ask;
 use nacre_core::sandbox::Sandbox;
 use nacre_egress::request_log;
@@ -54,7 +54,10 @@ pub fn rules(given: NativeIsolation) -> Isolation {
     let requests = given.requests.into_iter().filter_map(|one| Some((origin(one.host)?, one.rules))).collect();
     let handlers = given.handlers.into_iter().filter_map(|one| Some((origin(one.host)?, one.function))).collect();
     let plan = Plan { secrets, requests, handlers, authorities: given.authorities };
-    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, plan, log } }
+    let programs = given.programs.into_iter();
+    let programs =
+        programs.map(|one| ProgramHosts { name: one.name, allow: one.allow, files: paths(one.files) }).collect();
+    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask, programs, plan, log } }
 }
 
 fn origin(text: String) -> Option<Origin> {
@@ -77,6 +80,7 @@ fn secret(given: NativeSecret) -> Secret {
         hosts: given.hosts.into_iter().filter_map(origin).collect(),
         places: given.places.into_iter().map(place).collect(),
         refresh: given.refresh.map(|limit| Duration::from_millis(limit.into())),
+        programs: given.programs,
     }
 }
 

@@ -339,7 +339,7 @@ impl NativeSandbox {
         self.settle(id, async move { Ok(asking.await?.into_iter().map(process::running).collect()) })
     }
 
-    /// Looks up what the rules of a session refuse of an absolute path, or of a host with a port.
+    /// Looks up what the rules of a session refuse of an absolute path, or of a host with a port to a program.
     #[napi(catch_unwind)]
     pub fn judge(
         &self,
@@ -347,13 +347,14 @@ impl NativeSandbox {
         session_id: String,
         path: Option<String>,
         host: Option<String>,
+        program: Option<String>,
     ) -> Result<Pending<Vec<NativeDenial>>> {
         runtime::handle()?;
         let asking = self.sandbox.judgement(&session_id);
         self.settle(id, async move {
             let Some(judgement) = asking.await? else { return Ok(Vec::new()) };
             let target = host.and_then(|host| Target::parse(&host, None));
-            let mut found: Vec<Denial> = target.and_then(|target| judgement.host(&target)).into_iter().collect();
+            let mut found: Vec<Denial> = target.and_then(|target| judgement.host(&target, program.as_deref())).into_iter().collect();
             if let Some(path) = path {
                 found.extend(judgement.path(path.into()).await?.into_iter().map(Denial::from));
             }

@@ -61,6 +61,18 @@ it('takes rules from a file, to which options add, and says why something is ref
     expect((await why('--allow', 'b.test:443', 'b.test:443')).code).toBe(0)
     expect((await why('--allow', 'b.test:443', 'a.test:443')).code).toBe(0)
     expect(JSON.parse((await why('--json', '/etc/hosts')).stdout)).toMatchObject([{ kind: 'write' }])
+    const own = path.join(path.dirname(root), 'programs.json')
+    const programs = { perl: { allow: ['own.test:443'], files: ['/usr/bin/env'] } }
+    writeFileSync(own, JSON.stringify({ preset: 'workspace', network: { allow: [], programs } }))
+    const whyOf = (...words: string[]) => nacre('why', '--isolation-file', own, ...words)
+    expect(await whyOf('own.test:443')).toMatchObject({
+      code: 1,
+      stdout:
+        "own.test:443: network is refused by isolation.network.programs; to allow it: add 'own.test:443' to isolation.network.allow\n",
+    })
+    expect((await whyOf('--program', 'perl', 'own.test:443')).code).toBe(0)
+    expect((await whyOf('--program', 'curl', 'own.test:443')).code).toBe(1)
+    expect((await whyOf('--program', 'a/b', 'own.test:443')).stderr).toContain('program must be the name or')
     for (const more of [['--container'], ['--url', 'http://127.0.0.1:1']])
       expect((await nacre('exec', ...rules, ...more, 'true')).stderr).toContain('--isolation-file')
   }))

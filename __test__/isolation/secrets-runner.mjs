@@ -7,7 +7,9 @@ import https from 'node:https'
 import path from 'node:path'
 
 const { Sandbox } = await import(process.argv[2])
-const { host, key, cert, authority, value, commands, hide } = JSON.parse(fs.readFileSync(0, 'utf8'))
+const { host, key, cert, authority, value, commands, hide, programs, isOpen } = JSON.parse(
+  fs.readFileSync(0, 'utf8'),
+)
 
 const seen = []
 const server = https.createServer({ key, cert }, (request, response) => {
@@ -21,9 +23,11 @@ const { port } = server.address()
 const base = fs.mkdtempSync('/var/tmp/nacre-secrets-')
 const work = path.join(base, 'work')
 fs.mkdirSync(work)
-const secrets = { TOKEN: { value, hosts: [`${host}:${port}`] } }
+const hosts = [`${host}:${port}`]
+const secrets = { TOKEN: { value, hosts, ...(programs && { programs: Object.keys(programs) }) } }
 const isolation = {
-  network: { allow: [], authorities: [authority], secrets },
+  network: { allow: isOpen ? hosts : [], authorities: [authority], secrets, ...(programs && { programs }) },
+  ...(programs && { processes: 'own' }),
   ...(hide && { filesystem: { hide, write: ['.'] } }),
 }
 const results = []

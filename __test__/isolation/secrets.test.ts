@@ -67,6 +67,29 @@ describe('a secret', () => {
       expect(left).toEqual([])
     })
 
+  describe.each(tiers.filter(({ hasMounts }) => hasMounts))('of programs, with $name', (tier) => {
+    const used = curl.replace('HOST', 'localhost')
+    const other = 'cp "$(command -v curl)" other; ./other'
+    const commands = ['echo "<$TOKEN>"', used, used.replace('curl', other)]
+    const rules = { commands, host: 'localhost', programs: { curl: { allow: [] } } }
+
+    it('is for their requests alone', async () => {
+      const { results } = await programs.run<Reply>(tier, 'secrets-runner.mjs', { ...given, ...rules })
+      const [shown, its, others] = results
+      const placeholder = shown?.all.slice(1, -2)
+      const expected = { all: `echo Bearer ${placeholder}`, exitCode: 0, seen: [`Bearer ${VALUE}`] }
+      expect([its, others]).toEqual([expected, { ...others, seen: [] }])
+      expect(others?.exitCode).not.toBe(0)
+    })
+
+    it('stays a placeholder for other programs that may reach the host', async () => {
+      const task = { ...given, ...rules, isOpen: true }
+      const { results } = await programs.run<Reply>(tier, 'secrets-runner.mjs', task)
+      const placeholder = results[0]?.all.slice(1, -2)
+      expect(results.map(({ seen }) => seen)).toEqual([[], [`Bearer ${VALUE}`], [`Bearer ${placeholder}`]])
+    })
+  })
+
   it('is an error where nothing leads connections through the proxy, even with bestEffort', () => {
     const rules = {
       network: { allow: [], secrets: { TOKEN: { value: VALUE, hosts: [NAME] } } },

@@ -60,6 +60,7 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
     ],
     createSession: [way('createSession', (o) => sandbox.createSession(o))],
     setEnvVars: [way('setEnvVars', (o) => sandbox.setEnvVars({}, o))],
+    'session.why': [way('session.why', (o) => session.why('/a', o))],
     'session.history': [way('session.history', (o) => session.history(o))],
     isolation: [within('isolation', (isolation) => sandbox.createSession({ isolation }))],
     'isolation.filesystem': [
@@ -76,6 +77,13 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
       within('isolation.network', (network) => sandbox.createSession({ isolation: { network } }), {
         allow: [],
       }),
+    ],
+    'isolation.network.programs': [
+      within(
+        'isolation.network.programs.git',
+        (git) => sandbox.createSession({ isolation: { network: { allow: [], programs: { git } } } }),
+        { allow: [] },
+      ),
     ],
     'isolation.network.secrets': [
       within(

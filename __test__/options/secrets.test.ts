@@ -35,6 +35,9 @@ describe('secrets', () => {
     'a URL': [{ hosts: ['https://api.test/x'] }, 'TOKEN.hosts[0] must be the name of one host'],
     'no host': [{ hosts: [] }, 'TOKEN.hosts must name at least one host'],
     'no place': [{ in: [] }, 'TOKEN.in must name at least one place'],
+    'no program': [{ programs: [] }, 'TOKEN.programs must name at least one program'],
+    'a program without rules': [{ programs: [VALUE] }, 'TOKEN.programs must have keys of'],
+    'a program of objects': [{ programs: ['toString'] }, 'TOKEN.programs must have keys of'],
     'an unknown place': [
       { in: ['header'] },
       "TOKEN.in[0] must be 'authorization', 'body', 'aws-signature', { header",

@@ -14,6 +14,7 @@ const open: NativeIsolation = {
   allow: [],
   deny: [],
   ask: undefined,
+  programs: [],
   secrets: [],
   requests: [],
   handlers: [],
@@ -33,9 +34,12 @@ const secret = (more: object = {}) => [
     placeholder: 'p',
     hosts: ['a:1', 'b:1'],
     places: ['authorization', 'body'],
+    programs: [],
     ...more,
   },
 ]
+
+const program = (name: string, allow: string[], files: string[] = []) => [{ name, allow, files }]
 
 type Pair = [sandbox: Partial<NativeIsolation>, session: Partial<NativeIsolation>]
 
@@ -64,6 +68,14 @@ const accepted: Record<string, Pair> = {
   'fewer hosts and places of a secret, or another secret': [
     { ...proxy('a:1', 'b:1'), secrets: secret() },
     { ...proxy('a:1'), secrets: [...secret({ hosts: ['a:1'], places: ['body'] }), ...secret({ name: 'B' })] },
+  ],
+  'fewer hosts of a program, and those that all may reach': [
+    { ...proxy('a:1'), programs: program('git', ['b:1', '*.c:1']) },
+    { ...proxy(), programs: [...program('git', ['x.c:1']), ...program('curl', ['a:1'])] },
+  ],
+  'a secret for fewer programs': [
+    { ...proxy('a:1'), secrets: secret({ programs: ['git', 'curl'] }) },
+    { ...proxy('a:1'), secrets: secret({ programs: ['git'] }) },
   ],
   'best effort as the sandbox has it': [{ bestEffort: true }, { bestEffort: true }],
 }
@@ -104,6 +116,36 @@ const refused: Record<string, [...Pair, rule: string]> = {
   'another place of a secret': [
     { ...proxy('a:1'), secrets: secret() },
     { ...proxy('a:1'), secrets: secret({ places: ['query:a'] }) },
+    'network.secrets',
+  ],
+  'another host of a program': [
+    { ...proxy('a:1'), programs: program('git', ['b:1']) },
+    { ...proxy('a:1'), programs: program('git', ['c:1']) },
+    'network.programs',
+  ],
+  'the hosts of a program for all': [
+    { ...proxy('a:1'), programs: program('git', ['b:1']) },
+    proxy('b:1'),
+    'network',
+  ],
+  'the hosts of a program for another one': [
+    { ...proxy('a:1'), programs: program('git', ['b:1']) },
+    { ...proxy('a:1'), programs: program('curl', ['b:1']) },
+    'network.programs',
+  ],
+  'other files as a program': [
+    { ...proxy('a:1'), programs: program('git', ['b:1'], ['/usr/bin/git']) },
+    { ...proxy('a:1'), programs: program('git', ['b:1'], ['/usr/bin/perl']) },
+    'network.programs',
+  ],
+  'a secret of a program for all': [
+    { ...proxy('a:1'), secrets: secret({ programs: ['git'] }) },
+    { ...proxy('a:1'), secrets: secret() },
+    'network.secrets',
+  ],
+  'a secret of a program for another one': [
+    { ...proxy('a:1'), secrets: secret({ programs: ['git'] }) },
+    { ...proxy('a:1'), secrets: secret({ programs: ['curl'] }) },
     'network.secrets',
   ],
   'another authority': [proxy('a:1'), { ...proxy('a:1'), authorities: ['x'] }, 'network.authorities'],

@@ -9,6 +9,7 @@ import { quote } from '../schema/read.js'
 import { list as listField, number, optional, reply, text as textField, wordOf } from '../schema/reply.js'
 import { target } from '../schema/targets.js'
 import { callback, flag } from '../schema/values.js'
+import { type ProgramRules, programs } from './programs.js'
 import { type Answer, type Question, type RequestLine, requestLine } from './questions.js'
 import { handlers, type RequestHandler } from './request-handlers.js'
 import { requests } from './request-rules.js'
@@ -169,6 +170,12 @@ export interface NetworkRules {
   /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
   askTimeout?: number
   /**
+   * Hosts that single programs may reach, by the name of the program: `{ git: { allow: ['github.com:443'] } }`. Needs network
+   * namespaces: otherwise the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`, as it does with `learn` or for
+   * a program whose place another could take. Programs of the session cannot use debuggers then. Default: none.
+   */
+  programs?: Record<string, ProgramRules>
+  /**
    * Values that programs use but never see, by the name of a variable. The variable has a placeholder of the same form, and
    * requests to the hosts of the secret get the value in its place. Connections to these hosts are allowed, and decrypted by
    * nacre. A session can leave secrets out. Default: none.
@@ -215,6 +222,7 @@ export const networkOptions = table<NetworkRules>()({
     default: false,
   },
   askTimeout: { ...count(1, 600_000, 'ms'), default: 60_000 },
+  programs,
   secrets,
   requests,
   handle: handlers,
@@ -226,6 +234,7 @@ export const networkOptions = table<NetworkRules>()({
 /** Some members alone read as if they were complete. */
 const ALONE = [
   ['ask', 'to ask for every host, write { allow: [], ask: true }'],
+  ['programs', 'for the hosts of the programs alone, write { allow: [], programs }'],
   ['secrets', 'for the hosts of the secrets alone, write { allow: [], secrets }'],
   ['requests', 'for these hosts alone, write { allow: [], requests }'],
   ['handle', 'for these hosts alone, write { allow: [], handle }'],
@@ -240,6 +249,13 @@ function together(rules: Kind<NetworkRules, CheckedNetwork>): Kind<NetworkRules,
       const hint = ALONE.find(([member]) => given?.[member] && given.allow === undefined)?.[1]
       if (hint !== undefined) throw invalidOption(`${name}.allow is required: ${hint}`)
       const checked = rules.read(value, name)
+      const known = checked.programs ?? {}
+      for (const [key, { programs = [] }] of Object.entries(checked.secrets ?? {}))
+        if (!programs.every((program) => Object.hasOwn(known, program)))
+          // It shows none of them: secrets are often given in the wrong place.
+          throw invalidOption(
+            `${name}.secrets.${key}.programs must have keys of ${name}.programs alone: add what is missing there`,
+          )
       const asking = Object.values(checked.requests ?? {})
         .flat()
         .find((rule) => rule.startsWith('ask '))

@@ -30,6 +30,11 @@ export interface Secret {
    * What programs see instead, with at least 16 letters and digits. Default: random text of the value's form and length.
    */
   placeholder?: string
+  /**
+   * The programs whose requests may have it, as keys of {@link NetworkRules.programs}. They alone reach its hosts, unless `allow`
+   * has these. Default: all programs.
+   */
+  programs?: string[]
   /** Milliseconds until a function is called again, 1000 to 86400000. Default: no limit. */
   refresh?: number
 }
@@ -37,6 +42,7 @@ export interface Secret {
 const LONGEST_VALUE = 8192
 const MAX_SECRETS = 50
 const MAX_HOSTS = 50
+const MAX_PROGRAMS = 8
 const MAX_PLACES = 16
 const MAX_AUTHORITIES = 20
 const LONGEST_AUTHORITIES = 65_536
@@ -129,6 +135,15 @@ export const secretOptions = table<Secret>()({
     PLACEHOLDER_RULE,
     { bounds: 'at least 16 letters and digits', ...SECRET },
   ),
+  programs: list(
+    text(() => true, 'must be a key of isolation.network.programs', SECRET),
+    MAX_PROGRAMS,
+    {
+      rule: `must be a list of at most ${MAX_PROGRAMS} programs`,
+      bounds: `1 to ${MAX_PROGRAMS} keys of network.programs`,
+      ...SECRET,
+    },
+  ),
   refresh: count(1000, 86_400_000, 'ms'),
 })
 
@@ -142,7 +157,7 @@ const TAKEN =
 /** Checks what secrets have to do with one another. Messages show no value. */
 function checkTogether(secrets: Record<string, CheckedSecret>, name: string): void {
   const all = Object.entries(secrets)
-  for (const [key, { value, hosts, placeholder, refresh, in: places }] of all) {
+  for (const [key, { value, hosts, placeholder, refresh, programs, in: places }] of all) {
     const of = `${name}.${key}`
     if (hosts.length === 0)
       throw new OptionError(
@@ -153,6 +168,11 @@ function checkTogether(secrets: Record<string, CheckedSecret>, name: string): vo
       throw new OptionError(
         'INVALID_OPTION',
         `${of}.in must name at least one place: leave it out for ['authorization']`,
+      )
+    if (programs?.length === 0)
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${of}.programs must name at least one program: leave it out for all programs`,
       )
     if (placeholder === undefined && typeof value === 'function')
       throw new OptionError(

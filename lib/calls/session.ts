@@ -16,6 +16,7 @@ import type { Hold } from './hold.js'
 import { type Denial, type Isolation, isolation } from './isolation.js'
 import type { OpenPort, PortConnection } from './ports.js'
 import type { Process, SessionProcessOptions } from './process.js'
+import { programName } from './programs.js'
 import type { ExecResult } from './result.js'
 import type { Service, SessionServiceOptions } from './service.js'
 import type { SessionStats } from './stats.js'
@@ -57,6 +58,17 @@ export interface HistoryOptions {
 }
 
 export const historyOptions = table<HistoryOptions>()({ limit: { ...count(1, 100), default: 100 } })
+
+/** Options of {@link Session.why}. */
+export interface WhyOptions {
+  /**
+   * The program that wants to connect, as a key of {@link NetworkRules.programs}. Any other name stands for the other programs.
+   * Default: they.
+   */
+  program?: string
+}
+
+export const whyOptions = table<WhyOptions>()({ program: programName })
 
 /** A command that a session has run. */
 export interface HistoryEntry {
@@ -180,10 +192,12 @@ export interface AnySession {
    *
    * @example
    * for (const { kind, rule } of await session.why('~/.ssh/id_ed25519')) console.log(kind, rule)
+   * @example
+   * console.log(await session.why('github.com:443', { program: 'git' }))
    *
    * Rejects with {@link OptionError}, SESSION_NOT_FOUND or ISOLATION_UNSUPPORTED.
    */
-  why(target: string): Promise<Denial[]>
+  why(target: string, options?: WhyOptions): Promise<Denial[]>
   /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
   ports(): Promise<OpenPort[]>
   /**

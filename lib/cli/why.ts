@@ -9,6 +9,7 @@ import type { Finish } from './verb.js'
 
 interface Options extends IsolationFlags {
   cwd: string
+  program?: string
   json?: true
 }
 
@@ -26,12 +27,13 @@ export function addWhy(program: Command, finish: Finish): void {
         .default('.', 'the present one'),
     )
     .addOption(isolationOption())
+    .option('--program <name>', 'the program that wants to connect, of network.programs in the rules')
     .option('--json', 'print what is refused as JSON')
   addNetworkOptions(verb).action(async (target: string, options: Options) => {
     const { Sandbox } = await import('../backends/native/sandbox.js')
     await using sandbox = new Sandbox({ cwd: options.cwd, ...isolationOf(options) })
     await using session = await sandbox.createSession()
-    const denials = await session.why(target)
+    const denials = await session.why(target, options.program === undefined ? {} : { program: options.program })
     if (options.json) await printJson(denials)
     else if (denials.length === 0) await printLine(`${printable(target)}: no rule refuses it`)
     else

@@ -12,7 +12,7 @@ import { openPort } from '../calls/ports.js'
 import { messagesOptions } from '../calls/process.js'
 import { answer, question } from '../calls/questions.js'
 import { capabilities } from '../calls/sandbox.js'
-import { historyEntry, historyOptions, runningCommand, sessionById } from '../calls/session.js'
+import { historyEntry, historyOptions, runningCommand, sessionById, whyOptions } from '../calls/session.js'
 import { processStats, sandboxStats, sessionStats } from '../calls/stats.js'
 import { serverArchive, suspendedOnServer, suspendOptions } from '../calls/suspend.js'
 import { waitEnd, waitForOptions, waitOptions } from '../calls/waits.js'
@@ -65,7 +65,7 @@ export const sessionCalls = {
   }),
   why: simple('POST', '/v1/sessions/{sessionId}/why', only('denials', list(denial)), {
     summary: 'Returns what the rules of a session refuse of a path, or of a host and port.',
-    ...{ name: 'session.why', args: { target: wanted }, required: ['target'] },
+    ...{ name: 'session.why', args: { target: wanted }, required: ['target'], options: whyOptions },
     errors: [...ofSession.errors, 'ISOLATION_UNSUPPORTED'],
   }),
   killCommand: simple('POST', '/v1/sessions/{sessionId}/commands/{commandId}/kill', only('killed', boolean), {

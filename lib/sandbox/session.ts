@@ -55,9 +55,9 @@ export class Session extends Runner implements api.AnySession {
     return calledBy(this.denials, this.#backend.denials({ sessionId: this.id }))
   }
 
-  async why(target: string): Promise<api.Denial[]> {
-    const about = readArgument(wanted.read, target, 'target')
-    return calledBy(this.why, this.#backend.why({ sessionId: this.id, target: about }))
+  async why(target: string, options?: api.WhyOptions): Promise<api.Denial[]> {
+    const about = { target: readArgument(wanted.read, target, 'target'), ...planOf(backendCalls.why, options) }
+    return calledBy(this.why, this.#backend.why({ sessionId: this.id, ...about }))
   }
 
   async killCommand(id: string, signal?: api.Signal, options?: api.KillReason): Promise<boolean> {

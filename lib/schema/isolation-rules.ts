@@ -28,12 +28,18 @@ export interface CheckedNetwork {
   /** A function answers. */
   ask?: boolean | Callback
   askTimeout?: number
+  programs?: Record<string, CheckedProgram>
   secrets?: Record<string, CheckedSecret>
   /** By hosts with ports. */
   requests?: Record<string, string[]>
   handle?: Record<string, Callback>
   authorities?: string[]
   log?: string
+}
+
+export interface CheckedProgram {
+  allow: string[]
+  files?: string[]
 }
 
 export type CheckedPlace = 'authorization' | 'body' | 'aws-signature' | { header: string } | { query: string }
@@ -45,6 +51,7 @@ export interface CheckedSecret {
   refresh?: number
   in?: CheckedPlace[]
   placeholder?: string
+  programs?: string[]
 }
 
 export interface CheckedIsolation {

@@ -112,6 +112,19 @@ pub struct NativeSecret {
     pub hosts: Vec<String>,
     /// Where requests may have it: `authorization`, `body`, `header:` or `query:` and a name.
     pub places: Vec<String>,
+    /// The programs whose requests may have it; empty: all.
+    pub programs: Vec<String>,
+}
+
+/// A program with hosts of its own.
+#[napi(object)]
+pub struct NativeProgram {
+    /// Its name, or the path of its executable.
+    pub name: String,
+    /// Hosts with ports.
+    pub allow: Vec<String>,
+    /// Its executables; empty: the one that its name leads to.
+    pub files: Vec<String>,
 }
 
 /// A host whose requests a function answers.
@@ -154,6 +167,8 @@ pub struct NativeIsolation {
     pub allow: Vec<String>,
     /// Hosts with ports that `proxy` refuses, even within `allow`.
     pub deny: Vec<String>,
+    /// Programs with hosts of their own.
+    pub programs: Vec<NativeProgram>,
     /// Milliseconds that a question about another host waits for its answer; absent: such hosts are refused.
     pub ask: Option<u32>,
     /// Names the function that answers, if there is one.
@@ -200,7 +215,7 @@ pub struct NativeDenial {
     pub target: String,
     /// What has refused it.
     #[napi(
-        ts_type = "'unlisted' | 'denied' | 'address' | 'answer' | 'request' | 'socket' | 'read' | 'write' | 'hide' | 'protect' | 'project' | 'file' | 'call' | 'limit' | 'config' | 'appeared'"
+        ts_type = "'unlisted' | 'program' | 'denied' | 'address' | 'answer' | 'request' | 'socket' | 'read' | 'write' | 'hide' | 'protect' | 'project' | 'file' | 'library' | 'call' | 'limit' | 'config' | 'appeared'"
     )]
     pub cause: String,
     /// The tree that the rule has to have, or not to have, for a file.

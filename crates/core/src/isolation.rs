@@ -2,17 +2,20 @@
 
 use crate::error::{Code, Error};
 use crate::functions::Functions;
-use crate::proxy::{Denials, Hosts, Policy, Requests};
+use crate::proxy::{Denials, Hosts, Policy, ProgramHosts, Requests};
 use crate::questions::Asking;
 use crate::session::Proxied;
+use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::network;
 use nacre_isolation::offer::Offer;
+use nacre_isolation::programs::{self, Program};
 use nacre_protocol::confinement::Confinement;
-use nacre_protocol::confinement::{Network, Rules};
+use nacre_protocol::confinement::{Namespaces, Network, Rules};
 use nacre_protocol::host_programs::{HostProgram, IN_PROJECT, WhileMissing};
+use nacre_protocol::standing::RunAs;
 use serde::{Deserialize, Serialize};
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The rules of a session: what its programs may read, write, reach and see.
@@ -107,9 +110,41 @@ pub fn proxied(
         Ok(listener.map(Arc::new))
     });
     let listener = listener.map_err(|error| Error::cannot("open a port for the session's proxy", &error))?;
-    let policy = Policy::new(hosts, denials, functions, requests)
+    let (policy, programs) = Policy::new(hosts, denials, functions, requests)
         .map_err(|error| Error::cannot("make the authority that decrypts the session's connections", &error))?;
-    Ok(Some(Proxied { policy, listener }))
+    let names = hosts.programs.iter().map(|program| program.name.clone());
+    let programs = names.zip(programs).collect();
+    Ok(Some(Proxied { policy, programs, listener }))
+}
+
+/// Lets a confinement know the programs that have hosts of their own. `shared`: trees in which other sessions of its sandbox can
+/// write. `path`: the variable PATH of the session. `user`: that of its programs, if not this process's.
+///
+/// # Errors
+/// Why a program could take the place of another one.
+pub fn know_programs(
+    programs: &[ProgramHosts],
+    confinement: &mut Confinement,
+    mounts: &MountTable,
+    shared: &[PathBuf],
+    path: Option<&OsStr>,
+    user: Option<u32>,
+) -> Result<(), String> {
+    let has = |kind: fn(Namespaces) -> bool| confinement.namespaces.is_some_and(kind);
+    if !(has(|own| own.network) && confinement.brokered) {
+        return Err("without network namespaces and a broker, connections of programs cannot be told apart".into());
+    }
+    if !has(|own| own.processes) {
+        return Err("without a pid namespace, others can reach into a program: set isolation.processes to 'own'".into());
+    }
+    if confinement.learns() {
+        return Err("with isolation.learn, programs could write to each other: leave one of the two out".into());
+    }
+    let named: Vec<_> = programs.iter().map(|one| Program { name: &one.name, files: &one.files }).collect();
+    let user = user.map_or_else(RunAs::own, |uid| RunAs { uid, gid: uid, groups: Vec::new() });
+    confinement.programs = Some(programs::resolve(&named, confinement, mounts, shared, path, &user)?);
+    confinement.refuses_ptrace = true;
+    Ok(())
 }
 
 /// The variables by which programs find the proxy, in upper and lower case. If the session has its own loopback

@@ -76,6 +76,8 @@ pub enum DeniedUse {
 pub enum Refuser {
     /// No list has the host.
     Unlisted,
+    /// Only the list of another program has it.
+    Program,
     /// The list of what is refused has it.
     Denied,
     /// Its name leads to an address that is not allowed for names.
@@ -93,6 +95,7 @@ impl Refuser {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unlisted => "unlisted",
+            Self::Program => "program",
             Self::Denied => "denied",
             Self::Address => "address",
             Self::Answer => "answer",

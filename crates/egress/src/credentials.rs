@@ -144,6 +144,7 @@ mod tests {
             hosts: Vec::new(),
             places,
             refresh: None,
+            programs: Vec::new(),
         }
     }
 

@@ -479,6 +479,7 @@ mod tests {
             hosts: Vec::new(),
             places: vec![Place::Body],
             refresh: None,
+            programs: Vec::new(),
         }
     }
 

@@ -143,6 +143,8 @@ pub struct Secret {
     pub places: Vec<Place>,
     /// How long a value of a function holds; `None`: until a host refuses it.
     pub refresh: Option<Duration>,
+    /// The programs whose requests may have it, by their names in the rules; empty: all.
+    pub programs: Vec<String>,
 }
 
 /// What is to be decrypted, and why.
@@ -163,6 +165,14 @@ impl Plan {
     /// Whether nothing is to be decrypted.
     pub fn is_empty(&self) -> bool {
         self.secrets.is_empty() && self.requests.is_empty() && self.handlers.is_empty()
+    }
+
+    /// What concerns one program with hosts of its own; none: all others.
+    #[must_use]
+    pub fn of_program(&self, program: Option<&str>) -> Self {
+        let is_own =
+            |secret: &&Secret| secret.programs.is_empty() || secret.programs.iter().any(|own| Some(&**own) == program);
+        Self { secrets: self.secrets.iter().filter(is_own).cloned().collect(), ..self.clone() }
     }
 }
 
@@ -287,7 +297,7 @@ impl Observer for NoObserver {
 pub struct Egress {
     treatments: Vec<(Origin, Arc<Treatment>)>,
     observer: Arc<dyn Observer>,
-    authority: Authority,
+    authority: Arc<Authority>,
     origins: Arc<origin::Origins>,
     /// Turns to have a request answered by a function.
     turns: Arc<Semaphore>,
@@ -316,24 +326,22 @@ impl Egress {
     /// # Errors
     /// As for [`Self::new`].
     pub fn observed(plan: &Plan, observer: Arc<dyn Observer>) -> io::Result<Self> {
-        let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
-        let named = plan.secrets.iter().flat_map(|secret| &secret.hosts);
-        let mut treatments: Vec<(Origin, Arc<Treatment>)> = Vec::new();
-        let ruled = plan.requests.iter().map(|(origin, _)| origin);
-        let answered = plan.handlers.iter().map(|(origin, _)| origin);
-        let known = plan.secrets.iter().filter(|secret| matches!(secret.value, Value::Function(_)));
-        let known: Vec<_> = known.map(|secret| Arc::new(Known::new(secret))).collect();
-        for origin in named.chain(ruled).chain(answered) {
-            if !treatments.iter().any(|(known, _)| known == origin) {
-                let treatment = Treatment::new(plan, origin, &known).map_err(invalid)?;
-                treatments.push((origin.clone(), treatment.into()));
-            }
-        }
-        let authority = Authority::new(treatments.iter().map(|(origin, _)| origin.host.clone()).collect())?;
+        let treatments = treatments(plan)?;
+        let authority = Authority::new(treatments.iter().map(|(origin, _)| origin.host.clone()).collect())?.into();
         let origins = Arc::new(origin::Origins::new(plan.authorities.clone()));
         let turns = Arc::new(Semaphore::new(MOST_ANSWERS));
         let bodies = Arc::new(Semaphore::new(MOST_BODIES));
         Ok(Self { treatments, observer, authority, origins, turns, bodies })
+    }
+
+    /// The same for a part of its plan, with its authority and its bounds.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn part(&self, plan: &Plan, observer: Arc<dyn Observer>) -> io::Result<Self> {
+        let (authority, origins) = (Arc::clone(&self.authority), Arc::clone(&self.origins));
+        let (turns, bodies) = (Arc::clone(&self.turns), Arc::clone(&self.bodies));
+        Ok(Self { treatments: treatments(plan)?, observer, authority, origins, turns, bodies })
     }
 
     /// The certificate of the authority, as PEM.
@@ -350,6 +358,24 @@ impl Egress {
         let found = self.treatments.iter().find(|(origin, _)| origin.host == host && origin.port == port);
         found.map(|(_, treatment)| treatment)
     }
+}
+
+/// What happens at each host of a plan.
+fn treatments(plan: &Plan) -> io::Result<Vec<(Origin, Arc<Treatment>)>> {
+    let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+    let named = plan.secrets.iter().flat_map(|secret| &secret.hosts);
+    let mut treatments: Vec<(Origin, Arc<Treatment>)> = Vec::new();
+    let ruled = plan.requests.iter().map(|(origin, _)| origin);
+    let answered = plan.handlers.iter().map(|(origin, _)| origin);
+    let known = plan.secrets.iter().filter(|secret| matches!(secret.value, Value::Function(_)));
+    let known: Vec<_> = known.map(|secret| Arc::new(Known::new(secret))).collect();
+    for origin in named.chain(ruled).chain(answered) {
+        if !treatments.iter().any(|(known, _)| known == origin) {
+            let treatment = Treatment::new(plan, origin, &known).map_err(invalid)?;
+            treatments.push((origin.clone(), treatment.into()));
+        }
+    }
+    Ok(treatments)
 }
 
 impl Secret {

@@ -272,6 +272,7 @@ mod tests {
             hosts: Vec::new(),
             places: vec![Place::Body],
             refresh: None,
+            programs: Vec::new(),
         };
         Arc::new(Pairs::masks([&secret].into_iter()))
     }
@@ -340,6 +341,7 @@ mod tests {
                 hosts: Vec::new(),
                 places: vec![Place::Body],
                 refresh: None,
+                programs: Vec::new(),
             };
             let pairs = Arc::new(Pairs::masks([&secret].into_iter()));
             let text: String = (0..random.below(8)).map(|_| piece(&mut random, &value)).collect();

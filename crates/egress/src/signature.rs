@@ -200,6 +200,7 @@ mod tests {
             hosts: Vec::new(),
             places: vec![Place::AwsSignature],
             refresh: None,
+            programs: Vec::new(),
         }
     }
 

@@ -149,6 +149,7 @@ mod tests {
             hosts: Vec::new(),
             places: vec![Place::Authorization],
             refresh: None,
+            programs: Vec::new(),
         };
         Arc::new(Pairs::masks([&secret].into_iter()))
     }

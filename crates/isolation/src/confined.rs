@@ -24,7 +24,7 @@ pub struct Confined {
     /// The place for the caches of tools, in use.
     caches: Option<Held>,
     filter: Program,
-    /// The same without notifications about files, for what the broker does not serve.
+    /// The same without notifications about files and libraries, for what the broker does not serve.
     filter_alone: Option<Program>,
     /// The open directory of [`Confinement::own`]: the user of the programs may not be able to open it.
     own: Option<OwnedFd>,
@@ -63,7 +63,8 @@ impl Confined {
             namespaces::create(&confinement, group, guards, workspace).inspect_err(|_| placeholders.remove())?;
         let masks = handles.as_mut().and_then(|handles| Masks::watch(&confinement, handles));
         let filter = filter::program(&confinement, fork_key);
-        let unobserved = confinement.observed.as_ref().map(|_| Confinement { observed: None, ..confinement.clone() });
+        let is_watched = confinement.observed.is_some() || confinement.programs.is_some();
+        let unobserved = is_watched.then(|| Confinement { observed: None, programs: None, ..confinement.clone() });
         let filter_alone = unobserved.map(|confinement| filter::program(&confinement, fork_key));
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
         Ok(Self { confinement, handles, placeholders, masks, caches, filter, filter_alone, own, layered, broker: None })
@@ -122,7 +123,7 @@ impl Confined {
     }
 
     /// Starts the broker if it is not running. Programs do not wait for it before their first connection, unless it
-    /// observes what they use. `open`: descriptors that it must not keep.
+    /// observes what they use or load. `open`: descriptors that it must not keep.
     ///
     /// # Errors
     /// See [`Broker::ensure`].
@@ -133,7 +134,7 @@ impl Confined {
 
     /// Whether no program can start without the broker.
     pub fn needs_broker(&self) -> bool {
-        self.confinement.observed.is_some()
+        self.confinement.observed.is_some() || self.confinement.programs.is_some()
     }
 
     /// The broker's process, a child of this one.

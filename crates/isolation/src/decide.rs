@@ -145,6 +145,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         cwd: places.cwd,
         shell: places.shell,
         proxy_port: None,
+        programs: None,
     })
 }
 

@@ -7,6 +7,7 @@ mod builder;
 mod calls;
 mod modes;
 mod processes;
+mod programs;
 
 use crate::broker::observed_calls;
 use builder::{ARCH, Builder, NUMBER, argument, refuse};
@@ -99,10 +100,13 @@ pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
     if confinement.brokered {
         filter.call(libc::SYS_connect, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
     }
-    if confinement.sockets == Sockets::Tcp {
+    if confinement.sockets == Sockets::Tcp || confinement.programs.is_some() {
         for (number, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
             filter.call(number, |filter| filter.any_bit(flags, MSG_FASTOPEN, refuse(libc::EPERM)));
         }
+    }
+    if confinement.programs.is_some() {
+        programs::watch(&mut filter);
     }
     // Behind all that refuses such a call.
     if confinement.observed.is_some() {

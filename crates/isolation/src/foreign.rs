@@ -69,11 +69,11 @@ pub fn read_text(process: i32, address: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Copies another process's socket (pidfd_getfd(2), Linux 5.6).
+/// Copies another process's descriptor (pidfd_getfd(2), Linux 5.6).
 ///
 /// # Errors
 /// Those of the two calls.
-pub fn take_socket(process: i32, number: i32) -> io::Result<OwnedFd> {
+pub fn take_descriptor(process: i32, number: i32) -> io::Result<OwnedFd> {
     let pidfd = pidfd_open(Pid::from_raw(process).ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
     Ok(pidfd_getfd(pidfd, number, PidfdGetfdFlags::empty())?)
 }
@@ -101,7 +101,7 @@ pub fn try_out(user_namespace: bool, dumpable: bool) -> io::Result<()> {
     let (helper, _) = fork(0, None)?;
     if helper == 0 {
         let byte = 0u8;
-        let helped = read_memory(target, (&raw const byte) as u64, 1).and_then(|_| take_socket(target, number));
+        let helped = read_memory(target, (&raw const byte) as u64, 1).and_then(|_| take_descriptor(target, number));
         std::process::exit(helped.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EPERM), |_| 0));
     }
     let helped = wait(helper);

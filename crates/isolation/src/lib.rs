@@ -34,6 +34,7 @@ pub mod offer;
 mod paths;
 pub mod placeholders;
 pub mod privileges;
+pub mod programs;
 pub mod project;
 pub mod remount;
 pub mod temporary;

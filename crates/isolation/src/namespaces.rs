@@ -26,7 +26,7 @@ pub struct Handles {
     pub init: Option<i32>,
     /// A message tells the init to exit once no other process is left in its namespace.
     pub control: Option<OwnedFd>,
-    /// Sockets of the network namespace: one for diagnosis, the listener of the session's proxy, and that of its resolver, as far
+    /// Sockets of the network namespace: one for diagnosis, the listeners of the session's proxy, and that of its resolver, as far
     /// as there are any. Among them are the descriptors of the [copies](crate::git_config) and of the [masks](crate::masks).
     pub sockets: Vec<OwnedFd>,
     /// The table of the mounts, and another for the host: see [`crate::masks`].
@@ -163,7 +163,10 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedF
     let mut sockets: Vec<OwnedFd> = network::open_diagnosis().into_iter().collect();
     sockets.extend(copies);
     let Some(port) = port else { return Ok(sockets) };
-    sockets.push(network::listen_on_loopback(port)?);
+    let of_programs = confinement.programs.iter().flat_map(|known| &known.programs).map(|program| program.port);
+    for port in [port].into_iter().chain(of_programs) {
+        sockets.push(network::listen_on_loopback(port)?);
+    }
     if confinement.redirects {
         network::add_address().map_err(|error| io::Error::other(format!("cannot add an address: {error}")))?;
         match network::listen_for_names() {

@@ -210,6 +210,44 @@ pub struct Observed {
     pub learns: bool,
 }
 
+/// The programs that have hosts of their own, and where programs of the session could write one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownPrograms {
+    /// They, in the order of their rules.
+    pub programs: Vec<KnownProgram>,
+    /// Trees in which programs can change files, by all their names.
+    pub changeable: Vec<PathBuf>,
+}
+
+/// A program that has hosts of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownProgram {
+    /// The port of the proxy on 127.0.0.1 that it alone is connected to.
+    pub port: u16,
+    /// Its executables.
+    pub files: Vec<KnownFile>,
+}
+
+/// An executable. A name is no identity, so it has all that changes with its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownFile {
+    /// Its path, without links.
+    pub path: PathBuf,
+    /// The device and the number of the file.
+    pub file: (u64, u64),
+    /// When it was changed: seconds and nanoseconds of `st_ctime`, which no program can set.
+    pub changed: (i64, i64),
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl KnownPrograms {
+    /// Whether a port is one that only the broker connects programs to.
+    pub fn have(&self, port: u16) -> bool {
+        self.programs.iter().any(|program| program.port == port)
+    }
+}
+
 /// The decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
@@ -262,6 +300,8 @@ pub struct Confinement {
     pub shell: PathBuf,
     /// The port of the proxy on 127.0.0.1.
     pub proxy_port: Option<u16>,
+    /// The programs that have hosts of their own, if there are any.
+    pub programs: Option<KnownPrograms>,
 }
 
 impl Confinement {
@@ -301,6 +341,7 @@ impl Confinement {
             cwd,
             shell,
             proxy_port: None,
+            programs: None,
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Rule {
     Project,
     /// It is this file, which has the rules.
     File,
+    /// It is code that a program with hosts of its own wanted to load, and that is not the machine's own.
+    Program,
 }
 
 impl Rule {
@@ -30,6 +32,7 @@ impl Rule {
             Self::Protect => "protect",
             Self::Project => "project",
             Self::File => "file",
+            Self::Program => "library",
         }
     }
 }

@@ -14,7 +14,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Instant;
 
 /// Maximum descriptors in one message.
-pub const MAX_DESCRIPTORS: usize = 8;
+pub const MAX_DESCRIPTORS: usize = 16;
 
 /// Creates a connected pair; both ends are blocking and close on exec.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {

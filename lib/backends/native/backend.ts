@@ -239,11 +239,12 @@ export class NativeBackend implements Backend {
     return refused.map(denialOf)
   }
 
-  async why({ sessionId, target }: { sessionId: string; target: string }): Promise<api.Denial[]> {
+  async why(plan: { sessionId: string; target: string; program?: string | undefined }): Promise<api.Denial[]> {
+    const { sessionId, target, program = null } = plan
     const host = hostIn(target) ?? null
     const { cwd, homes } = this.#base
     const path = host === null ? resolveFrom(cwd, fromHome(target, homes()[0] ?? '/')) : null
-    const found = await this.#engine.call((native, id) => native.judge(id, sessionId, path, host))
+    const found = await this.#engine.call((native, id) => native.judge(id, sessionId, path, host, program))
     return found.map(denialOf)
   }
 

@@ -17,11 +17,17 @@ export function denialOf(native: NativeDenial): Denial {
 }
 
 function ruleOf(native: NativeDenial): Pick<Denial, 'kind' | 'rule' | 'fix'> {
-  const { target, cause, tree = '' } = native
+  const { target, cause, program, tree = '' } = native
   const listed = { option: `${NETWORK}.allow`, add: target }
   switch (cause) {
     case 'unlisted':
       return { kind: 'network', rule: `${NETWORK}.allow`, fix: listed }
+    case 'program': {
+      // Where no program has wanted it, any may have been meant.
+      const option = `${NETWORK}.programs`
+      const fix = program === undefined ? listed : { option: `${option}['${program}'].allow`, add: target }
+      return { kind: 'network', rule: option, fix }
+    }
     case 'answer':
       return { kind: 'network', rule: `${NETWORK}.ask`, fix: listed }
     case 'denied':
@@ -43,6 +49,8 @@ function ruleOf(native: NativeDenial): Pick<Denial, 'kind' | 'rule' | 'fix'> {
       const option = `${FILESYSTEM}.${cause}`
       return { kind: cause === 'hide' ? 'read' : 'write', rule: option, fix: { option, remove: tree } }
     }
+    case 'library':
+      return { kind: 'read', rule: `${NETWORK}.programs` }
     case 'file':
       return { kind: 'write', rule: 'isolationFile' }
     case 'project':

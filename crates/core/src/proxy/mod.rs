@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 /// Maximum concurrent connections of a session. Further connections wait to be accepted.
@@ -229,10 +229,30 @@ pub struct Hosts {
     pub deny: Vec<String>,
     /// How it asks for any other; `None`: it refuses them.
     pub ask: Option<Ask>,
+    /// Programs with hosts of their own.
+    pub programs: Vec<ProgramHosts>,
     /// The secrets of requests to allowed hosts, and what these are trusted by.
     pub plan: Plan,
     /// A file with a line for each request that is decrypted.
     pub log: Option<PathBuf>,
+}
+
+impl Hosts {
+    /// The entries of all lists of what the proxy lets through.
+    pub fn all_allowed(&self) -> impl Iterator<Item = &String> {
+        self.allow.iter().chain(self.programs.iter().flat_map(|program| &program.allow))
+    }
+}
+
+/// A program, and what the proxy lets through for it alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramHosts {
+    /// Its name, or the path of its executable.
+    pub name: String,
+    /// Its hosts with ports, as entries of a list.
+    pub allow: Vec<String>,
+    /// Its executables; none: the one that its name leads to.
+    pub files: Vec<PathBuf>,
 }
 
 /// The destinations that a proxy allows. Cheap to clone.
@@ -249,6 +269,8 @@ pub struct Policy {
     functions: Functions,
     /// Everything is allowed, and what would not be is recorded as refused.
     learns: bool,
+    /// The hosts of single programs.
+    reserved: Arc<HostList>,
     /// The process whose connection this is about, where it is known.
     caller: Option<Arc<Caller>>,
 }
@@ -276,36 +298,45 @@ enum Ruling {
 }
 
 impl Policy {
-    /// The policy of a session, whose answers about other hosts `denials` has. `requests`: where its requests are reported.
+    /// The policy of a session, whose answers about other hosts `denials` has, and those of its programs with hosts of their own.
+    /// `requests`: where its requests are reported.
     ///
     /// # Errors
     /// Those of [`Egress::new`].
-    pub fn new(hosts: &Hosts, denials: Denials, functions: &Functions, requests: Requests) -> io::Result<Self> {
-        let allow = HostList::new(&hosts.allow);
+    pub fn new(
+        hosts: &Hosts,
+        denials: Denials,
+        functions: &Functions,
+        requests: Requests,
+    ) -> io::Result<(Self, Vec<Self>)> {
         let names = Names::default();
+        let reserved =
+            HostList::new(&hosts.programs.iter().flat_map(|program| program.allow.clone()).collect::<Vec<_>>());
+        let allow = HostList::new(&hosts.allow);
         // However many others programs ask for.
-        for name in allow.names() {
+        for name in allow.names().chain(reserved.names()) {
             names.keep(name);
         }
         let deny = HostList::new(&hosts.deny).into();
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        let (functions, denials_learn) = (functions.clone(), denials.learns);
-        let policy = Self {
-            allow: allow.into(),
-            deny,
-            denials,
-            names,
-            lookups,
-            egress: None,
-            functions,
-            learns: denials_learn,
-            caller: None,
-        };
-        let decrypts = !hosts.plan.is_empty();
+        let (functions, learns) = (functions.clone(), denials.learns);
+        let (allow, reserved) = (allow.into(), reserved.into());
+        let policy =
+            Self { allow, deny, denials, names, lookups, egress: None, functions, learns, reserved, caller: None };
         // It has a policy without itself.
-        let observer = || Arc::new(SessionObserver { policy: policy.clone(), requests });
-        let egress = decrypts.then(|| Egress::observed(&hosts.plan, observer()).map(Arc::new)).transpose()?;
-        Ok(Self { egress, ..policy })
+        let observer = |policy: &Self| Arc::new(SessionObserver { policy: policy.clone(), requests: requests.clone() });
+        let whole = (!hosts.plan.is_empty()).then(|| Egress::observed(&hosts.plan, observer(&policy))).transpose()?;
+        let with_part = |policy: Self, program: Option<&str>| {
+            let part = |whole: &Egress| whole.part(&hosts.plan.of_program(program), observer(&policy));
+            let egress = whole.as_ref().map(part).transpose()?.map(Arc::new);
+            Ok::<_, io::Error>(Self { egress, ..policy })
+        };
+        let of_program = |program: &ProgramHosts| {
+            let allow = HostList::new(&[&hosts.allow[..], &program.allow].concat()).into();
+            with_part(Self { allow, ..policy.clone() }, Some(&program.name))
+        };
+        let programs = hosts.programs.iter().map(of_program).collect::<Result<_, _>>()?;
+        Ok((with_part(policy.clone(), None)?, programs))
     }
 
     /// The certificate of the authority by which connections are decrypted, as PEM.
@@ -344,6 +375,7 @@ impl Policy {
             return Ruling::Allowed(target);
         }
         match &self.denials.asking {
+            _ if self.reserved.covers(&target) => Ruling::Denied(target, Refuser::Program),
             Some(asking) if !target.is_own() && !self.learns => Ruling::Open(target, asking.clone()),
             _ => Ruling::Denied(target, Refuser::Unlisted),
         }
@@ -406,18 +438,22 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Serves a listener, and the socket of a resolver.
+    /// Serves listeners, each by a policy, and the socket of a resolver.
     ///
     /// # Errors
     /// The thread or its epoll descriptor cannot be created.
-    pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, policy: Policy) -> io::Result<Self> {
+    pub fn start(listeners: Vec<(OwnedFd, Policy)>, resolver: Option<OwnedFd>) -> io::Result<Self> {
         let handle = handle()?;
+        let names = listeners.first().map(|(_, policy)| policy.names.clone()).unwrap_or_default();
         let task = handle.spawn(async move {
-            let names = policy.names.clone();
-            let proxy = accept(listener, policy);
+            let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+            let mut proxy = JoinSet::new();
+            for (listener, policy) in listeners {
+                proxy.spawn(accept(listener, policy, Arc::clone(&places)));
+            }
             match resolver {
-                Some(resolver) => drop(tokio::join!(proxy, resolver::serve(resolver, &names))),
-                None => proxy.await,
+                Some(resolver) => drop(tokio::join!(proxy.join_all(), resolver::serve(resolver, &names))),
+                None => drop(proxy.join_all().await),
             }
         });
         Ok(Self { task: task.abort_handle() })
@@ -441,11 +477,10 @@ fn handle() -> io::Result<Handle> {
 }
 
 /// Accepts connections. They are in one set, which ends with this future.
-async fn accept(listener: OwnedFd, policy: Policy) {
+async fn accept(listener: OwnedFd, policy: Policy, places: Arc<Semaphore>) {
     let listener = StdListener::from(listener);
     let Ok(listener) = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) else { return };
-    let mut connections = tokio::task::JoinSet::new();
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((client, _)) = listener.accept().await else {

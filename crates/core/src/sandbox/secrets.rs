@@ -37,6 +37,8 @@ impl Known {
             (&own.name, &own.placeholder) == (&read.name, &read.placeholder)
                 && read.hosts.iter().all(|host| own.hosts.contains(host))
                 && read.places.iter().all(|place| own.places.contains(place))
+                && (own.programs.is_empty()
+                    || !read.programs.is_empty() && read.programs.iter().all(|program| own.programs.contains(program)))
         };
         self.all.iter().find(covers).map(|own| own.value.clone())
     }
@@ -124,6 +126,7 @@ mod tests {
             hosts: vec![Origin { host: host.into(), port: 443 }],
             places: places.to_vec(),
             refresh: None,
+            programs: Vec::new(),
         }
     }
 

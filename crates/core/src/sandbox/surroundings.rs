@@ -63,6 +63,8 @@ pub(super) struct Deciding {
     /// Directories to hide from isolated programs.
     private: [PathBuf; 2],
     caches: Caches,
+    /// Trees in which programs of other sessions can write.
+    shared: Vec<PathBuf>,
     /// The directory of the host's commands.
     commands: Option<PathBuf>,
 }
@@ -121,7 +123,8 @@ impl Deciding {
         let proxied = isolation::proxied(&mut confinement, &isolation.hosts, functions, denials.clone(), requests)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
-            variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
+            let allow: Vec<_> = isolation.hosts.all_allowed().cloned().collect();
+            variables.extend(isolation::proxy_variables(port, &confinement, &allow));
         }
         let plan = &isolation.hosts.plan;
         if *plan != Plan::default() {
@@ -136,6 +139,13 @@ impl Deciding {
             variables.extend(plan.secrets.iter().map(|one| (one.name.clone(), one.placeholder.clone().into())));
         }
         variables.extend(self.caches.give(&isolation.rules, &mut confinement));
+        if !isolation.hosts.programs.is_empty() {
+            let path = self.caches.env.iter().rfind(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+            let shared = self.shared.iter().map(|tree| real(tree)).filter(|tree| tree != Path::new("/"));
+            let (programs, shared, user) = (&isolation.hosts.programs, shared.collect::<Vec<_>>(), self.caches.user);
+            isolation::know_programs(programs, &mut confinement, &mounts()?, &shared, path, user)
+                .map_err(|reason| unsupported("isolation.network.programs", &reason))?;
+        }
         Ok(SessionIsolation { confinement: confinement.into(), proxied, denials, variables, mount: None })
     }
 
@@ -401,6 +411,10 @@ impl Sandbox {
         if let (Some(isolation), Some(own)) = (&mut isolation, &config.isolation) {
             isolation.rules.explains |= own.rules.explains;
         }
+        let own = config.isolation.iter().map(|own| &own.rules.filesystem);
+        let shown = own.clone().flat_map(|own| &own.mounts).map(|mount| &mount.source);
+        // Without rules of the sandbox, its programs can write to its directory.
+        let shared = own.flat_map(|own| &own.write).chain(shown).chain([&config.cwd]).cloned().collect();
         Deciding {
             isolation,
             requests: Requests {
@@ -419,6 +433,7 @@ impl Sandbox {
             temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
             private: [config.state_dir.clone(), config.jobs_root.clone()],
             caches,
+            shared,
             commands: None,
         }
     }

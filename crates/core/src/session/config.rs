@@ -114,6 +114,8 @@ pub struct SessionIsolation {
 pub struct Proxied {
     /// The destinations that it allows, and those that it refused.
     pub policy: Policy,
+    /// Those of programs with hosts of their own, by their names. Each has a listener, in this order.
+    pub programs: Vec<(String, Policy)>,
     /// The listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
 }

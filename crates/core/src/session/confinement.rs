@@ -63,6 +63,8 @@ pub(super) struct Enclosure {
 pub struct Judgement {
     confinement: Arc<Confinement>,
     policy: Option<Policy>,
+    /// Those of programs with hosts of their own.
+    programs: Vec<(String, Policy)>,
     denials: Option<Denials>,
     run_as: RunAs,
 }
@@ -81,9 +83,10 @@ impl Judgement {
         self.denials.iter().for_each(Denials::receive);
     }
 
-    /// What refuses connections to a host and port.
-    pub fn host(&self, target: &Target) -> Option<Denial> {
-        match (&self.policy, self.confinement.network) {
+    /// What refuses connections of a program to a host and port. Without a name that the rules have: of any other one.
+    pub fn host(&self, target: &Target, program: Option<&str>) -> Option<Denial> {
+        let own = self.programs.iter().find(|(name, _)| Some(&**name) == program).map(|(_, policy)| policy);
+        match (own.or(self.policy.as_ref()), self.confinement.network) {
             (_, confinement::Network::Open) => None,
             (Some(policy), _) => policy.judge(target),
             (None, _) => Some(Denial::new(Wanted::to(target), Refuser::Unlisted)),
@@ -159,6 +162,7 @@ impl Enclosure {
         Some(Judgement {
             confinement: Arc::clone(&isolation.confinement),
             policy: isolation.proxied.as_ref().map(|proxied| proxied.policy.clone()),
+            programs: isolation.proxied.as_ref().map(|proxied| proxied.programs.clone()).unwrap_or_default(),
             denials: isolation.denials.clone(),
             run_as: user.map_or_else(RunAs::own, |user| user.run_as.clone()),
         })
@@ -251,7 +255,9 @@ impl Enclosure {
         self.proxy = self.proxied().and_then(|proxied| {
             let mut sockets = sockets.into_iter();
             let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
-            let started = Proxy::start(listener, sockets.next(), proxied.policy.clone());
+            let of_programs = proxied.programs.iter().map_while(|(_, policy)| Some((sockets.next()?, policy.clone())));
+            let listeners = [(listener, proxied.policy.clone())].into_iter().chain(of_programs).collect();
+            let started = Proxy::start(listeners, sockets.next());
             started.inspect_err(|error| {
                 tracing::error!(log = cx.config.log.id(), session = %cx.config.id, %error, "the proxy cannot be started");
             })

@@ -194,6 +194,7 @@ impl World {
             hosts: vec![origin_at(443)],
             places,
             refresh: None,
+            programs: Vec::new(),
         };
         let secrets = if has_secret { vec![secret] } else { Vec::new() };
         let authorities = if trusts { vec![pem] } else { Vec::new() };

@@ -96,11 +96,14 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, policy: &
             if target.is_some() && target == proxy { Verdict::Connect } else { Verdict::Refuse }
         }
         // Only the loopback interface is there, and the rest of the network is behind the proxy.
-        (_, address) if confinement.redirects => match address.internet(domain) {
-            Some(target) if !is_inside(target.ip()) => Verdict::Redirect,
+        (_, address) => match address.internet(domain) {
+            Some(target) if confinement.redirects && !is_inside(target.ip()) => Verdict::Redirect,
+            // The proxy takes what arrives there as what these programs want.
+            Some(target) if confinement.programs.as_ref().is_some_and(|known| known.have(target.port())) => {
+                Verdict::Refuse
+            }
             _ => Verdict::Connect,
         },
-        _ => Verdict::Connect,
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use nacre_protocol::confinement::Filesystem;
-use nacre_protocol::confinement::Namespaces;
+use nacre_protocol::confinement::{KnownProgram, KnownPrograms, Namespaces};
 
 fn confinement(network: Network, own: bool) -> Confinement {
     let namespaces = Namespaces { user: false, ipc: true, network: own, processes: false };
@@ -109,6 +109,25 @@ fn in_a_network_of_its_own_all_but_the_loopback_interface_is_behind_the_proxy() 
     assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &closed, &policy()), Verdict::Connect);
     let direct = Confinement { redirects: false, ..own };
     assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &direct, &policy()), Verdict::Connect);
+}
+
+#[test]
+fn nothing_connects_to_the_ports_of_programs() {
+    let own = confinement(Network::Proxy, true);
+    let known =
+        KnownPrograms { programs: vec![KnownProgram { port: 3129, files: Vec::new() }], changeable: Vec::new() };
+    let own = Confinement { programs: Some(known), ..own };
+    for local in ["::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0", "::ffff:198.18.0.0"] {
+        assert_eq!(judge(v6(local, 3129), libc::AF_INET6, &own, &policy()), Verdict::Refuse, "{local}");
+        assert_eq!(judge(v6(local, 3128), libc::AF_INET6, &own, &policy()), Verdict::Connect, "{local}");
+    }
+    for local in [[127, 0, 0, 1], [127, 0, 0, 9], [0, 0, 0, 0], [198, 18, 0, 0]] {
+        assert_eq!(judge(v4(local, 3129), libc::AF_INET, &own, &policy()), Verdict::Refuse, "{local:?}");
+    }
+    // Another host's port is judged by the proxy.
+    assert_eq!(judge(v4([192, 0, 2, 1], 3129), libc::AF_INET, &own, &policy()), Verdict::Redirect);
+    let direct = Confinement { redirects: false, ..own };
+    assert_eq!(judge(v4([127, 0, 0, 1], 3129), libc::AF_INET, &direct, &policy()), Verdict::Refuse);
 }
 
 #[test]

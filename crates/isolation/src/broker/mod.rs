@@ -13,11 +13,15 @@
 //! If the session explains refusals, the filter also passes the calls that use files by path. The broker lets the kernel carry
 //! out each of them, and only reports those that the rules refuse.
 //!
+//! If programs have hosts of their own, the broker connects each of them to a port of the proxy that it lets nothing else reach. The
+//! filter also passes the calls that load libraries, so that these programs load none that the session could have written.
+//!
 //! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection has its own fork,
 //! since connecting may take minutes, and since paths of Unix sockets are looked up inside the namespaces.
 
 mod attempt;
 mod judge;
+mod libraries;
 mod notification;
 mod observer;
 mod peer;
@@ -27,6 +31,7 @@ mod request;
 
 use crate::explain::Ran;
 use crate::namespaces::Handles;
+use libraries::Libraries;
 use nacre_containment::fork::{fork, kill};
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
@@ -161,6 +166,8 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
     let ran = Ran::as_user(policy.user.as_ref().unwrap_or(&own));
     let mut refused = RefusedCalls::new(policy.reports.as_deref());
     let mut observer = Observer::new(inside.confinement, policy.reports.as_deref(), &ran);
+    let known = inside.confinement.programs.as_ref();
+    let mut libraries = known.map(|known| Libraries::new(known, &ran, policy.reports.as_deref()));
     loop {
         let mut fds = vec![PollFd::new(inbox.as_fd(), PollFlags::POLLIN)];
         fds.extend(listeners.iter().map(|listener| PollFd::new(listener.as_fd(), PollFlags::POLLIN)));
@@ -173,6 +180,13 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
         }
         for (listener, _) in listeners.iter().zip(&ready[1..]).filter(|(_, ready)| ready.contains(PollFlags::POLLIN)) {
             let Ok(call) = listener.receive() else { continue };
+            if call.number == libc::SYS_mmap {
+                match libraries.as_mut().is_none_or(|libraries| libraries.admit(listener, &call)) {
+                    true => listener.pass(&call),
+                    false => listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EACCES))),
+                }
+                continue;
+            }
             // Nothing else may be let through: the filter leaves what it refuses by number to the broker, which reports it.
             if attempt::is_observed(call.number) {
                 observer.iter_mut().for_each(|observer| observer.look(&call));
@@ -206,7 +220,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
                 Ok((1.., descriptors)) => {
                     let new = descriptors.into_iter().map(Listener::new);
                     listeners.extend(new.inspect(|listener| {
-                        if observer.is_some() {
+                        if observer.is_some() || known.is_some() {
                             listener.answer_quickly()
                         }
                     }));

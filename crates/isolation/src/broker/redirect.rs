@@ -78,7 +78,7 @@ fn await_events(program: &OwnedFd, events: PollFlags, end: Instant) -> io::Resul
 }
 
 /// 127.0.0.1 as an address of the socket's family (ip(7), ipv6(7)).
-fn proxy_address(domain: i32, port: u16) -> Vec<u8> {
+pub fn proxy_address(domain: i32, port: u16) -> Vec<u8> {
     let family = (domain as u16).to_ne_bytes();
     let (port, address) = (port.to_be_bytes(), Ipv4Addr::LOCALHOST);
     if domain == libc::AF_INET {

@@ -3,9 +3,10 @@
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
 use super::{Connected, Connection, Inside, Policy, peer, redirect};
-use crate::foreign::{caller, process_of, read_memory, take_socket};
+use crate::foreign::{caller, process_of, read_memory, take_descriptor};
 use crate::namespaces::Handles;
 use crate::privileges::become_user;
+use crate::programs;
 use nacre_protocol::connections::{ConnectionReport, LONGEST_PATH};
 use nacre_protocol::message;
 use nacre_protocol::redirect::stands_for_name;
@@ -77,10 +78,12 @@ fn connect(
     let process = process_of(call.thread)?;
     let (socket, address, length) = call.connection();
     let bytes = read_memory(process, address, length)?;
-    let theirs = take_socket(process, socket)?;
+    let theirs = take_descriptor(process, socket)?;
     let cwd = open(format!("/proc/{}/cwd", call.thread).as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let caller = policy.reports.as_ref().map(|_| caller(process)).unwrap_or_default();
-    // The pid of a process that has ended meanwhile may belong to another process now.
+    let program = inside.confinement.programs.as_ref().and_then(|known| programs::of(process, known).ok().flatten());
+    // The pid of a process that has ended meanwhile may belong to another process now. While this thread waits, its process
+    // executes nothing else: that ends all of its other threads first.
     if !listener.is_waiting(call) {
         return Err(refused());
     }
@@ -110,12 +113,24 @@ fn connect(
     let done = match judge(address, domain, inside.confinement, policy) {
         // The proxy reports what it refuses.
         Verdict::Redirect if is_stream => {
-            let port = inside.confinement.proxy_port.unwrap_or_default();
+            let port = program.map_or(inside.confinement.proxy_port, |program| Some(program.port)).unwrap_or_default();
             REDIRECTED.store(theirs.as_raw_fd(), Ordering::Relaxed);
-            return redirect::connect(&theirs, domain, destination.ok_or_else(refused)?, port, proxied);
+            let done = redirect::connect(&theirs, domain, destination.ok_or_else(refused)?, port, proxied);
+            if program.is_some() {
+                keep_from_children(listener, call, &theirs);
+            }
+            return done;
         }
         Verdict::Connect | Verdict::Redirect => {
-            let done = super::connect(&theirs, &bytes);
+            let own = program.filter(|_| is_stream && destination.is_some() && destination == proxy);
+            let done = match own {
+                Some(program) => {
+                    let done = super::connect(&theirs, &redirect::proxy_address(domain, program.port));
+                    keep_from_children(listener, call, &theirs);
+                    done
+                }
+                None => super::connect(&theirs, &bytes),
+            };
             if is_stream && destination.is_some() && destination == proxy {
                 proxied();
             }
@@ -152,6 +167,11 @@ fn connect(
         send(&ConnectionReport::Internet(target.to_string(), caller.clone()));
     }
     done
+}
+
+/// Closes a connection in what its program executes: a helper that the session has written must not inherit it.
+fn keep_from_children(listener: &Listener, call: &Call, socket: &OwnedFd) {
+    let _ = listener.replace_socket(call, socket.as_fd());
 }
 
 fn refused() -> io::Error {

@@ -19,6 +19,7 @@ import { nameOf } from '../rule-functions.js'
 import { planMounts } from './mounts.js'
 import { planLog } from './request-log.js'
 import { planAuthorities, planRequests, planSecrets } from './secrets.js'
+import { isAllowed } from './strictness.js'
 import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
@@ -66,6 +67,15 @@ export function planIsolation(
   const secrets = planSecrets(given.secrets, known)
   const handlers = Object.entries(given.handle ?? {}).map(([host, one]) => ({ host, function: nameOf(one) }))
   const requests = planRequests(given.requests)
+  const programs = Object.entries(given.programs ?? {}).map(([name, { allow, files = [] }]) => {
+    const own = secrets.filter((secret) => secret.programs.includes(name))
+    return { name, allow: [...new Set([...allow, ...own.flatMap(({ hosts }) => hosts)])], files }
+  })
+  const reserved = programs.flatMap((program) => program.allow)
+  const named = [
+    ...secrets.filter((secret) => secret.programs.length === 0).flatMap(({ hosts }) => hosts),
+    ...[...requests, ...handlers].map(({ host }) => host),
+  ]
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
   )
@@ -81,16 +91,12 @@ export function planIsolation(
       ),
     mounts: planned,
     network: NETWORKS[network],
-    allow: [
-      ...new Set([
-        ...allow,
-        ...secrets.flatMap(({ hosts }) => hosts),
-        ...[...requests, ...handlers].map(({ host }) => host),
-      ]),
-    ],
+    // What names a host of a program does not open it to all others.
+    allow: [...new Set([...allow, ...named.filter((host) => !isAllowed([host], reserved))])],
     deny,
     ask: ask === false ? undefined : askTimeout,
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
+    programs,
     secrets,
     requests,
     handlers,

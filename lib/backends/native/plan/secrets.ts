@@ -15,7 +15,7 @@ export function planSecrets(
   known: readonly NativeSecret[] = [],
 ): NativeSecret[] {
   return Object.entries(secrets).map(
-    ([name, { value: given, hosts, in: places = USUAL, placeholder, refresh }]) => {
+    ([name, { value: given, hosts, in: places = USUAL, placeholder, refresh, programs = [] }]) => {
       const [value, own] = typeof given === 'string' ? [given, undefined] : ['', nameOf(given)]
       const same = known.find((one) => one.name === name && one.value === value && one.function === own)
       if (known.some((one) => one !== same && one.placeholder === placeholder))
@@ -29,6 +29,7 @@ export function planSecrets(
         function: own,
         refresh,
         hosts,
+        programs,
         places: places.map(placeText),
         placeholder: placeholder ?? same?.placeholder ?? draw(value),
       }

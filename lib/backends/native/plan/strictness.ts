@@ -1,6 +1,6 @@
 /** The rules of a session, compared with its sandbox's: missing ones are inherited, looser ones refused. */
 import { OptionError } from '../../../base/errors.js'
-import type { NativeIsolation, NativeSecret } from '../../../boundary/index.js'
+import type { NativeIsolation, NativeProgram, NativeSecret } from '../../../boundary/index.js'
 import type { GivenRules } from '../../../schema/isolation-rules.js'
 import { isWithin } from './within.js'
 
@@ -28,6 +28,7 @@ export function inherit(
       deny: sandbox.deny,
       ask: sandbox.ask,
       answerer: sandbox.answerer,
+      programs: sandbox.programs,
       secrets: sandbox.secrets,
       requests: [],
       handlers: [],
@@ -107,6 +108,13 @@ const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
     ({ protect, hide, write }, sandbox) => opens(sandbox.protect, [...protect, ...hide], write),
   ],
   ['network', (session, sandbox) => isNetworkLooser(session, sandbox)],
+  [
+    'network.programs',
+    ({ network, programs }, sandbox) =>
+      network === 'proxy' &&
+      sandbox.network === 'proxy' &&
+      programs.some((one) => reachesFurther(one, sandbox)),
+  ],
   ['network.secrets', ({ secrets }, sandbox) => secrets.some((one) => goesFurther(one, sandbox.secrets))],
   [
     'network.authorities',
@@ -126,17 +134,33 @@ function isNetworkLooser({ network, allow, ask }: NativeIsolation, sandbox: Nati
   }
   if (network !== 'proxy') return false
   const asksMore = ask !== undefined && sandbox.ask === undefined
-  return asksMore || allow.some((target) => !sandbox.allow.some((known) => allows(known, target)))
+  return asksMore || !isAllowed(allow, sandbox.allow)
+}
+
+/** Whether entries of a list cover these hosts. */
+export const isAllowed = (allow: string[], known: string[]) =>
+  allow.every((target) => known.some((entry) => allows(entry, target)))
+
+/** Whether a program of a session, by the same name and files, reaches what it does not reach in the sandbox. */
+function reachesFurther(
+  { name, allow, files }: NativeProgram,
+  { programs, allow: ofAll }: NativeIsolation,
+): boolean {
+  const known = programs.find((one) => one.name === name && one.files.join('\0') === files.join('\0'))
+  return !isAllowed(allow, [...ofAll, ...(known?.allow ?? [])])
 }
 
 /** Whether a secret of the sandbox goes where it does not go there. */
 function goesFurther(
-  { name, value, function: own, hosts, places }: NativeSecret,
+  { name, value, function: own, hosts, places, programs }: NativeSecret,
   sandbox: NativeSecret[],
 ): boolean {
   const known = sandbox.find((one) => one.name === name && one.value === value && one.function === own)
   const isIn = (list: string[]) => (item: string) => list.includes(item)
-  return known !== undefined && !(hosts.every(isIn(known.hosts)) && places.every(isIn(known.places)))
+  if (known === undefined) return false
+  const isForOthers =
+    known.programs.length > 0 && !(programs.length > 0 && programs.every(isIn(known.programs)))
+  return isForOthers || !(hosts.every(isIn(known.hosts)) && places.every(isIn(known.places)))
 }
 
 /** Whether one entry of an allow-list covers another. */
