@@ -97,6 +97,7 @@ export interface Logger {
  */
 export type SandboxErrorCode =
   | 'ARCHIVE_REJECTED'
+  | 'BUDGET_EXCEEDED'
   | 'CHANNEL_CLOSED'
   | 'CHANNEL_FULL'
   | 'CHECKPOINT_NOT_FOUND'
@@ -243,6 +244,16 @@ export type AddonErrorCode =
   | 'ADDON_WRONG_LIBC'
   | 'ADDON_WRONG_VERSION'
 
+/** What a command, a session or a sandbox may use in all, from its beginning to its end. */
+export interface Budget {
+  /**
+   * Milliseconds of processor time, of all processors together, more than 0 and up to 2147483647: of a command, everything that it has started; of
+   * a session, everything that runs in it, background processes too. Without control groups, it is counted in steps of 10 ms.
+   * Default: no limit.
+   */
+  cpuMs?: number
+}
+
 /** Options of {@link Sandbox.checkpoint}. */
 export interface CheckpointOptions {
   /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
@@ -328,12 +339,12 @@ export interface KillReason {
 /** What has killed a command or a process. */
 export interface KilledBy {
   /**
-   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
+   * 'timeout', 'oom' (its memory limit), 'outputLimit' and 'budget' are limits. 'abort' is an AbortSignal, an exception of a
    * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
    * session or the sandbox.
    */
-  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
-  /** What the caller gave as `reason`; null if nothing. */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session' | 'budget'
+  /** What the caller gave as `reason`, or which budget was used up; null if nothing. */
   reason: string | null
 }
 /** A program of a process that waits for input. */
@@ -1313,6 +1324,13 @@ export interface Usage {
   readBytes: number
   /** Bytes written to files of disks, perhaps later. */
   writtenBytes: number
+  /**
+   * Bytes that the programs of the session have sent meanwhile, those of background processes too. Absent unless the network goes
+   * through the proxy of a list of hosts (`isolation.network`): nothing else counts them for one session.
+   */
+  sentBytes?: number
+  /** Bytes that they have received. */
+  receivedBytes?: number
 }
 /** An item of a session's state that was lost: a variable, a function, the directory, ... */
 export interface LostState {
@@ -1500,6 +1518,11 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
    */
   outputLimit?: number
+  /**
+   * What the command may use. When it has used that, it is killed like on a timeout, and exec rejects with BUDGET_EXCEEDED; the
+   * result has the output so far. The budget holds, too, when the command has become a process. Default: no limit.
+   */
+  budget?: Budget
   /**
    * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
    * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
@@ -1800,6 +1823,8 @@ export type SandboxEvent = {
           stderrBytes: number
           /** The session's directory after the command. */
           cwd: string
+          /** As in the result of the command. */
+          usage?: Usage
         }
       | {
           type: 'processStarted'
@@ -2460,6 +2485,12 @@ export interface SessionOptions {
    * with OptionError. Default: the sandbox's.
    */
   isolation?: Isolation
+  /**
+   * What the session may use in all. When it has used that, its commands and processes are killed, and later ones reject with
+   * BUDGET_EXCEEDED; its files can be read. It counts on after a rollback, but not in the next sandbox with the same `keep`.
+   * Default: no limit but the sandbox's.
+   */
+  budget?: Budget
 }
 /** Options of {@link Session.history}. */
 export interface HistoryOptions {
@@ -2699,8 +2730,10 @@ export interface WorkspaceOptions {
   /** Where the layers are. 'memory': they end with this process, and take memory. Not with `id` or `directory`. Default: 'disk'. */
   storage?: 'disk' | 'memory'
   /**
-   * Maximum bytes of the layers, 1 to Number.MAX_SAFE_INTEGER: programs get ENOSPC beyond it. Needs `storage: 'memory'`; on
-   * disk, the first call rejects with LIMIT_UNSUPPORTED. Default: no limit.
+   * Maximum bytes of the layers, 1 to Number.MAX_SAFE_INTEGER. In memory, programs get ENOSPC beyond it. On disk, nacre measures
+   * the layers while the free space of the disk changes. If they have grown beyond it, everything that runs or waits in the sandbox gets
+   * SIGKILL, and calls reject with BUDGET_EXCEEDED. What was written until then stays, and later commands can remove it; one that
+   * lets the layers grow further ends the same way. Default: no limit.
    */
   maxBytes?: number
   /**
@@ -2933,6 +2966,11 @@ export interface SandboxOptions {
    * limit, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
    */
   limits?: Limits
+  /**
+   * What all sessions may use in all. When they have used that, their commands and processes are killed, and later ones reject
+   * with BUDGET_EXCEEDED; files can be read. Durable jobs do not count. Default: no limit.
+   */
+  budget?: Budget
   /**
    * What programs may read, write, reach and see. Paths in rules are resolved at construction. If this machine cannot
    * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.

@@ -1,12 +1,14 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::process;
-use crate::types::{NativeBlocker, NativeDenial, NativeEvent, NativeQuestion, NativeRequest, NativeResult};
+use crate::types::{
+    NativeBlocker, NativeCommandUsage, NativeDenial, NativeEvent, NativeQuestion, NativeRequest, NativeResult,
+};
 use crate::value::Value;
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::{Blocker, Outcome};
+use nacre_core::exec::{Blocker, Outcome, Usage};
 use nacre_core::questions::Question;
-use nacre_core::wanted::{Denial, DeniedUse, FileRefusal, Request};
+use nacre_core::wanted::{Denial, DeniedUse, FileRefusal, PassedBytes, Request};
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, ToNapiValue, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
@@ -113,8 +115,20 @@ fn text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
+/// Converts what a command has used to JavaScript types.
+pub fn usage(used: Usage, traffic: Option<PassedBytes>) -> NativeCommandUsage {
+    NativeCommandUsage {
+        cpu: used.cpu.as_secs_f64() * 1000.0,
+        disk_read: (used.read > 0).then_some(used.read as f64),
+        disk_written: (used.written > 0).then_some(used.written as f64),
+        sent: traffic.map(|[sent, _]| sent as f64),
+        received: traffic.map(|[_, received]| received as f64),
+    }
+}
+
 /// Converts the result to JavaScript types.
 pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
+    let usage = outcome.usage.map(|used| usage(used, outcome.traffic));
     let since_epoch = outcome.started_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     NativeResult {
         exit_code: outcome.exit_code,
@@ -126,9 +140,11 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         cwd: outcome.cwd.to_string_lossy().into_owned(),
         duration: outcome.duration.as_secs_f64() * 1000.0,
         started_at: since_epoch.as_secs_f64() * 1000.0,
-        cpu: outcome.usage.map(|usage| usage.cpu.as_secs_f64() * 1000.0),
-        disk_read: outcome.usage.filter(|usage| usage.read > 0).map(|usage| usage.read as f64),
-        disk_written: outcome.usage.filter(|usage| usage.written > 0).map(|usage| usage.written as f64),
+        cpu: usage.as_ref().map(|usage| usage.cpu),
+        disk_read: usage.as_ref().and_then(|usage| usage.disk_read),
+        disk_written: usage.as_ref().and_then(|usage| usage.disk_written),
+        sent: usage.as_ref().and_then(|usage| usage.sent),
+        received: usage.as_ref().and_then(|usage| usage.received),
         timed_out: outcome.timed_out.then_some(true),
         cancelled: outcome.cancelled.then_some(true),
         killed_by: outcome.killed_by.map(process::killer),

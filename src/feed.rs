@@ -103,6 +103,7 @@ fn event(event: FeedEvent) -> NativeFeedEvent {
             duration: Some(end.duration.as_secs_f64() * 1000.0),
             total: Some(end.total.map(|bytes| bytes as f64).to_vec()),
             cwd: Some(end.cwd),
+            usage: end.usage.map(|usage| emitter::usage(usage, end.traffic)),
             ..new("commandEnded", id.to_string())
         },
         What::ProcessStarted { id, command, pid, terminal } => NativeFeedEvent {

@@ -16,6 +16,7 @@ use crate::types::{
 use crate::user;
 use crate::variables::zip;
 use nacre_core::blocking::blocking;
+use nacre_core::budget::{Budget, Limited};
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPolicy, SureSink};
 use nacre_core::hook::Hook;
@@ -87,6 +88,7 @@ impl NativeSandbox {
             keep: config.keep,
             jobs_root: config.jobs_root.into(),
             limits: config.limits.map(process::limits).unwrap_or_default(),
+            budget: config.budget_cpu.map(milliseconds),
             user: config.user.map(user::spec),
             isolation: config.isolation.map(isolation::rules),
             workspace: config.workspace.map(workspace),
@@ -169,6 +171,9 @@ impl NativeSandbox {
         let call =
             Call { session: session_id.clone(), credit: credit.clone(), input: writer, process: process.clone() };
         self.calls.lock().insert(id, call);
+        if let (Some(limit), Some(process)) = (request.budget_cpu, &process) {
+            self.sandbox.limit_command(&session_id, u64::from(id), process, milliseconds(limit));
+        }
         let ended = self.sandbox.exec(
             &session_id,
             ExecRequest {
@@ -297,7 +302,11 @@ impl NativeSandbox {
     /// Creates a session.
     #[napi(catch_unwind)]
     pub fn create_session(&self, id: u32, session: NativeSession) -> Result<Pending<()>> {
+        let budget = session
+            .budget_cpu
+            .map(|limit| Budget::new(Limited::Session(session.session_id.clone()), milliseconds(limit)));
         let new = NewSession {
+            budget,
             id: session.session_id,
             cwd: session.cwd.map(Into::into),
             env: zip(session.env_names, session.env_values),
@@ -520,6 +529,11 @@ fn abandon(sandbox: Sandbox) {
 }
 
 /// Converts a workspace from JavaScript.
+/// A time that JavaScript gives.
+fn milliseconds(time: f64) -> Duration {
+    Duration::from_millis(time as u64)
+}
+
 fn workspace(given: NativeWorkspaceConfig) -> Options {
     Options {
         path: given.path.into(),

@@ -246,7 +246,4 @@ it('options that cannot be are refused before anything runs', () =>
       /must not contain workspace\.directory/,
     )
     expect(messageOf({ directory: path.dirname(cwd) })).toMatch(/must not be inside the directory of layers/)
-    await within({ cwd, stateDir, workspace: { mode: 'copy-on-write', maxBytes: 1 } }, async (sandbox) => {
-      expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'LIMIT_UNSUPPORTED' })
-    })
   }))

@@ -19,6 +19,7 @@ import type {
 /** Every code of SandboxError, with its kind, its status for HTTP and its default message. */
 const CODES: Record<SandboxErrorCode, [kind: ErrorKind, status: number, meaning: string]> = {
   ARCHIVE_REJECTED: ['failed', 422, 'the archive of a sandbox cannot be used'],
+  BUDGET_EXCEEDED: ['limit', 422, 'the budget of the command, the session or the sandbox is used up'],
   CHANNEL_CLOSED: ['ended', 409, 'the channel of messages with the process is closed'],
   CHANNEL_FULL: ['limit', 409, 'too many messages wait until the process reads them'],
   CHECKPOINT_NOT_FOUND: ['not-found', 404, 'there is no such checkpoint'],

@@ -91,6 +91,7 @@ export interface Logger {
  */
 export type SandboxErrorCode =
   | 'ARCHIVE_REJECTED'
+  | 'BUDGET_EXCEEDED'
   | 'CHANNEL_CLOSED'
   | 'CHANNEL_FULL'
   | 'CHECKPOINT_NOT_FOUND'

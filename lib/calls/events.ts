@@ -8,6 +8,7 @@ import { abortSignal } from '../schema/signals.js'
 import type { ExitReason, KilledBy, ProcessWaiting } from './exit.js'
 import type { Denial, DenialReason } from './isolation.js'
 import type { Answer, RequestLine } from './questions.js'
+import type { Usage } from './result.js'
 
 /** Options of {@link Sandbox.events}. */
 export interface EventOptions {
@@ -84,6 +85,8 @@ export type SandboxEvent = {
           stderrBytes: number
           /** The session's directory after the command. */
           cwd: string
+          /** As in the result of the command. */
+          usage?: Usage
         }
       | {
           type: 'processStarted'

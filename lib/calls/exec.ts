@@ -9,6 +9,7 @@ import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import { abortSignal, killSignal } from '../schema/signals.js'
 import { callback, encoding, flag, ownFlag } from '../schema/values.js'
+import { type Budget, budget } from './budget.js'
 import type { AbortError, SandboxError } from './errors.js'
 import type { KillReason, ProcessWaiting } from './exit.js'
 import type { LogLines, LogLinesOptions, LogOptions, ProcessLogs } from './logs.js'
@@ -109,6 +110,11 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    */
   outputLimit?: number
   /**
+   * What the command may use. When it has used that, it is killed like on a timeout, and exec rejects with BUDGET_EXCEEDED; the
+   * result has the output so far. The budget holds, too, when the command has become a process. Default: no limit.
+   */
+  budget?: Budget
+  /**
    * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
    * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
    * is on disk. Only for streams. Default: no log.
@@ -163,6 +169,7 @@ export const sessionExecOptions = table<SessionExecOptions<Encoding, boolean>>()
   stripFinalNewline: { ...flag, default: false },
   maxBuffer: bytes,
   outputLimit: bytes,
+  budget,
   logLimit: bytes,
   check: { ...flag, default: false },
   verbose: ownFlag,

@@ -41,17 +41,20 @@ export const killReason = table<KillReason>()({ reason: killReasonText })
 /** What has killed a command or a process. */
 export interface KilledBy {
   /**
-   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
+   * 'timeout', 'oom' (its memory limit), 'outputLimit' and 'budget' are limits. 'abort' is an AbortSignal, an exception of a
    * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
    * session or the sandbox.
    */
-  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
-  /** What the caller gave as `reason`; null if nothing. */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session' | 'budget'
+  /** What the caller gave as `reason`, or which budget was used up; null if nothing. */
   reason: string | null
 }
 
 export const killedBy = reply<KilledBy>(
-  { by: wordOf('timeout', 'abort', 'caller', 'oom', 'outputLimit', 'session'), reason: orNull(text) },
+  {
+    by: wordOf('timeout', 'abort', 'caller', 'oom', 'outputLimit', 'session', 'budget'),
+    reason: orNull(text),
+  },
   'KilledBy',
 )
 

@@ -9,6 +9,7 @@
  */
 
 export type * from '../base/types.js'
+export type * from './budget.js'
 export type * from './checkpoint.js'
 export type * from './command.js'
 export type * from './errors.js'

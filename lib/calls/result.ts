@@ -96,9 +96,25 @@ export interface Usage {
   readBytes: number
   /** Bytes written to files of disks, perhaps later. */
   writtenBytes: number
+  /**
+   * Bytes that the programs of the session have sent meanwhile, those of background processes too. Absent unless the network goes
+   * through the proxy of a list of hosts (`isolation.network`): nothing else counts them for one session.
+   */
+  sentBytes?: number
+  /** Bytes that they have received. */
+  receivedBytes?: number
 }
 
-export const usage = reply<Usage>({ cpuMs: number, readBytes: number, writtenBytes: number }, 'Usage')
+export const usage = reply<Usage>(
+  {
+    cpuMs: number,
+    readBytes: number,
+    writtenBytes: number,
+    sentBytes: { ...optional(number), description: 'Absent unless the network goes through a proxy.' },
+    receivedBytes: optional(number),
+  },
+  'Usage',
+)
 
 const perStream = orNull(reply({ stdout: number, stderr: number }))
 

@@ -10,6 +10,7 @@ import { directory, directoryText, filePath } from '../schema/paths.js'
 import { boolean, list, orNull, reply, text as textField, wordOf } from '../schema/reply.js'
 import { killSignal } from '../schema/signals.js'
 import { flag, logger } from '../schema/values.js'
+import { type Budget, budget } from './budget.js'
 import type { Checkpoint, CheckpointOptions, ForkOptions, Rollback, Undo } from './checkpoint.js'
 import type { ShellTag } from './command.js'
 import type { EventOptions, SandboxEvent } from './events.js'
@@ -74,6 +75,11 @@ export interface SandboxOptions {
    * limit, the first call rejects with LIMIT_UNSUPPORTED. Default: no limits.
    */
   limits?: Limits
+  /**
+   * What all sessions may use in all. When they have used that, their commands and processes are killed, and later ones reject
+   * with BUDGET_EXCEEDED; files can be read. Durable jobs do not count. Default: no limit.
+   */
+  budget?: Budget
   /**
    * What programs may read, write, reach and see. Paths in rules are resolved at construction. If this machine cannot
    * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
@@ -169,6 +175,7 @@ export const sandboxOptions = table<SandboxOptions>()({
   jobsRoot: directory,
   user,
   limits,
+  budget,
   isolation,
   isolationFile: filePath,
   workspace: { ...workspace, default: 'direct' },

@@ -8,6 +8,7 @@ import { count } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import { date, number, only, orNull, reply, text } from '../schema/reply.js'
 import { flag } from '../schema/values.js'
+import { type Budget, budget } from './budget.js'
 import type { ShellTag } from './command.js'
 import type { ExecStream, SessionExecOptions } from './exec.js'
 import { type KillReason, signalName } from './exit.js'
@@ -38,6 +39,12 @@ export interface SessionOptions {
    * with OptionError. Default: the sandbox's.
    */
   isolation?: Isolation
+  /**
+   * What the session may use in all. When it has used that, its commands and processes are killed, and later ones reject with
+   * BUDGET_EXCEEDED; its files can be read. It counts on after a rollback, but not in the next sandbox with the same `keep`.
+   * Default: no limit but the sandbox's.
+   */
+  budget?: Budget
 }
 
 /** A session in a reply: its id. */
@@ -49,6 +56,7 @@ export const sessionOptions = table<SessionOptions>()({
   env,
   surviveExit: flag,
   isolation,
+  budget,
 })
 
 /** Options of {@link Session.history}. */

@@ -1,4 +1,5 @@
 /** Every table of options and results. */
+export * from './budget.js'
 export * from './checkpoint.js'
 export * from './client.js'
 export * from './events.js'

@@ -44,8 +44,10 @@ export interface WorkspaceOptions {
   /** Where the layers are. 'memory': they end with this process, and take memory. Not with `id` or `directory`. Default: 'disk'. */
   storage?: 'disk' | 'memory'
   /**
-   * Maximum bytes of the layers, 1 to Number.MAX_SAFE_INTEGER: programs get ENOSPC beyond it. Needs `storage: 'memory'`; on
-   * disk, the first call rejects with LIMIT_UNSUPPORTED. Default: no limit.
+   * Maximum bytes of the layers, 1 to Number.MAX_SAFE_INTEGER. In memory, programs get ENOSPC beyond it. On disk, nacre measures
+   * the layers while the free space of the disk changes. If they have grown beyond it, everything that runs or waits in the sandbox gets
+   * SIGKILL, and calls reject with BUDGET_EXCEEDED. What was written until then stays, and later commands can remove it; one that
+   * lets the layers grow further ends the same way. Default: no limit.
    */
   maxBytes?: number
   /**

@@ -29,6 +29,8 @@ pub struct NativeExecExtras {
     pub pty: Option<NativePty>,
     /// Bytes of both streams together, after which the command is killed.
     pub output_limit: Option<f64>,
+    /// Milliseconds of processor time, after which the command is killed. Needs `process`.
+    pub budget_cpu: Option<f64>,
     /// Send the events of its requests.
     pub traced: Option<bool>,
     /// Also send the event `start`.
@@ -88,6 +90,21 @@ pub struct NativeRunning {
     pub last_output_at: Option<f64>,
 }
 
+/// What a command has used.
+#[napi(object, object_from_js = false)]
+pub struct NativeCommandUsage {
+    /// Processor time in milliseconds.
+    pub cpu: f64,
+    /// Bytes read from disks; absent if there are none.
+    pub disk_read: Option<f64>,
+    /// Bytes written to disks.
+    pub disk_written: Option<f64>,
+    /// Bytes sent through the proxy; absent without a proxy.
+    pub sent: Option<f64>,
+    /// Bytes received through it.
+    pub received: Option<f64>,
+}
+
 /// The result of a command. Rare properties are only present if set: each property costs time.
 #[napi(object, object_from_js = false)]
 pub struct NativeResult {
@@ -113,6 +130,10 @@ pub struct NativeResult {
     pub disk_read: Option<f64>,
     /// Bytes written to disks.
     pub disk_written: Option<f64>,
+    /// Bytes sent through the proxy; absent without a proxy.
+    pub sent: Option<f64>,
+    /// Bytes received through it.
+    pub received: Option<f64>,
     /// Whether the timeout killed it.
     pub timed_out: Option<bool>,
     /// Whether the caller cancelled it.

@@ -1,5 +1,6 @@
 //! The feed of events.
 
+use super::exec::NativeCommandUsage;
 use super::process::{NativeKilledBy, NativePty, NativeWaiting};
 use super::sandbox::{NativeDenial, NativeRequest};
 use napi::bindgen_prelude::Buffer;
@@ -60,6 +61,8 @@ pub struct NativeFeedEvent {
     pub duration: Option<f64>,
     /// The directory after a command.
     pub cwd: Option<String>,
+    /// What a command has used.
+    pub usage: Option<NativeCommandUsage>,
     /// The size of the terminal of a process, if it has one.
     pub terminal: Option<NativePty>,
     /// Restarts so far.

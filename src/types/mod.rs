@@ -10,7 +10,7 @@ mod sandbox;
 mod workspace;
 
 pub use event::{NativeEvent, NativeTracedRequest};
-pub use exec::{NativeBlocker, NativeExecExtras, NativeResult, NativeRunning};
+pub use exec::{NativeBlocker, NativeCommandUsage, NativeExecExtras, NativeResult, NativeRunning};
 pub use feed::{NativeFeed, NativeFeedEvent};
 pub use file::{
     NativeFile, NativeFileAction, NativeFileChange, NativeFileList, NativeFileRead, NativeFileWrite, NativeOpenFile,

@@ -174,7 +174,7 @@ pub struct NativeProcess {
 #[napi(object)]
 pub struct NativeKilledBy {
     /// What kills it.
-    #[napi(ts_type = "'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'")]
+    #[napi(ts_type = "'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session' | 'budget'")]
     pub by: String,
     /// In the caller's words.
     pub reason: Option<String>,

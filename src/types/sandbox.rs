@@ -27,6 +27,8 @@ pub struct NativeConfig {
     pub jobs_root: String,
     /// Limits of the whole sandbox; `openFiles`: of each process.
     pub limits: Option<NativeLimits>,
+    /// Milliseconds of processor time for the whole sandbox.
+    pub budget_cpu: Option<f64>,
     /// A name, or both numeric ids.
     pub user: Option<NativeUser>,
     /// Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace.
@@ -84,6 +86,8 @@ pub struct NativeSession {
     pub survive_exit: Option<bool>,
     /// Replaces the sandbox's rules.
     pub isolation: Option<NativeIsolation>,
+    /// Milliseconds of processor time.
+    pub budget_cpu: Option<f64>,
 }
 
 /// A directory that appears at another place. Both paths are absolute, without links.

@@ -6,7 +6,7 @@
 use crate::job::lock;
 use crate::mount_table::{self, Mounted};
 use crate::pid::Pid;
-use crate::proc_table::read_pids;
+use crate::proc_table::{numbers, read_file, read_pids};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
@@ -98,6 +98,12 @@ impl Group {
     /// Whether there are groups inside this one: each is a link to its directory.
     fn has_inner(&self) -> bool {
         fs::metadata(&self.path).is_ok_and(|group| group.nlink() > 2)
+    }
+
+    /// Processor time of everything that was ever in this group or below. `None` if the group is gone.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        let text = read_file(self.path.join("cpu.stat")).ok()?;
+        numbers(&text, "usage_usec").first().map(|used| Duration::from_micros(*used))
     }
 
     /// Sends SIGKILL to every process in this group and below, atomically against forks.

@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::time::Duration;
 
 /// The fields of `/proc/<pid>/stat` that are needed (proc(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,6 +287,11 @@ pub fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
         Err(error) if is_out_of_sight(&error) => Ok(Vec::new()),
         text => text,
     }
+}
+
+/// The kernel counts processor time in hundredths of a second.
+pub fn ticks(count: u64) -> Duration {
+    Duration::from_millis(count * 10)
 }
 
 /// The numbers of a line in such a file; none if there is no such line.

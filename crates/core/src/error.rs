@@ -27,6 +27,8 @@ pub enum Code {
     TerminalUnavailable,
     /// The command cannot become a process: it does not run, or its shell cannot be replaced.
     DetachFailed,
+    /// The session, or its sandbox, has used its budget up.
+    BudgetExceeded,
     /// No process has this id.
     ProcessNotFound,
     /// A process with this id exists.
@@ -99,6 +101,7 @@ impl Code {
     /// The value of `error.code`.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::BudgetExceeded => "BUDGET_EXCEEDED",
             Self::CwdNotFound => "CWD_NOT_FOUND",
             Self::InvalidEnvName => "INVALID_ENV_NAME",
             Self::SessionNotFound => "SESSION_NOT_FOUND",

@@ -4,12 +4,12 @@
 //! added while something reads.
 
 use crate::error::{Code, Error};
-use crate::exec::KilledBy;
+use crate::exec::{KilledBy, Usage};
 use crate::hook::Hook;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Process, ProcessChange, Waiting};
 use crate::questions::{self, Question, QuestionAnswer};
-use crate::wanted::{Denial, Wanted};
+use crate::wanted::{Denial, PassedBytes, Wanted};
 use nacre_containment::lock::Lock;
 use nacre_egress::Ended;
 use std::collections::VecDeque;
@@ -99,6 +99,10 @@ pub struct CommandEnd {
     pub keeps_state: bool,
     /// The directory of the session.
     pub cwd: String,
+    /// What it has used, if its shell has said so.
+    pub usage: Option<Usage>,
+    /// Bytes sent and received, if the network goes through a proxy.
+    pub traffic: Option<PassedBytes>,
 }
 
 impl What {

@@ -12,6 +12,7 @@
 //! Nothing that can block runs on its thread: paths of the user belong to the supervisor or to blocking threads.
 
 pub mod blocking;
+pub mod budget;
 pub mod capabilities;
 pub mod error;
 pub mod exec;

@@ -154,3 +154,15 @@ impl From<FileRefusal> for Denial {
         DeniedUse::File(refusal).into()
     }
 }
+
+/// Bytes that programs have sent and received.
+pub type PassedBytes = [u64; 2];
+
+/// What was refused and sent since the last command began.
+#[derive(Clone, Debug, Default)]
+pub struct Denied {
+    /// What was refused.
+    pub denials: Vec<Denial>,
+    /// The bytes that programs have sent and received meanwhile, if the network goes through a proxy.
+    pub traffic: Option<PassedBytes>,
+}

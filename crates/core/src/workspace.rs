@@ -45,7 +45,7 @@ pub struct Options {
     pub directory: Option<PathBuf>,
     /// Keeps the layers in memory. Neither with `id` nor with `directory`.
     pub memory: bool,
-    /// Maximum bytes of the layers. Only with `memory`.
+    /// Maximum bytes of the layers.
     pub max_bytes: Option<u64>,
     /// How many automatic checkpoints to keep: one precedes each command. 0: none.
     pub undo_steps: u32,
@@ -219,10 +219,9 @@ impl Workspace {
     /// Where it is mounted for the programs of a session, and the mount: it can be attached once.
     ///
     /// # Errors
-    /// `WORKSPACE_UNSUPPORTED` if this machine or this directory allows no workspace; `LIMIT_UNSUPPORTED` if its size cannot
-    /// be limited. For a named one: `WORKSPACE_IN_USE`, `WORKSPACE_LOST`, and `PERMISSION_DENIED` if another user has made it.
+    /// `WORKSPACE_UNSUPPORTED` if this machine or this directory allows no workspace. For a named one: `WORKSPACE_IN_USE`, `WORKSPACE_LOST`, and `PERMISSION_DENIED` if another user has made it.
     pub fn share(&self) -> Result<(confinement::Workspace, OwnedFd), Error> {
-        let (_, mount) = self.ask_for_share()?;
+        let (_, mount) = self.ask_beside(&KeeperRequest::Share)?;
         let mount = mount.ok_or_else(|| failed("the mount of the workspace is missing"))?;
         let (path, store) = (self.options.path.clone(), self.stores.clone());
         Ok((confinement::Workspace { path, store, outside: Vec::new() }, mount))
@@ -319,10 +318,23 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::changes`].
     pub fn usage(&self) -> Result<Usage, Error> {
-        match self.request(&KeeperRequest::Usage)? {
-            (KeeperReply::Used { bytes, files, layers }, _) => Ok(Usage { bytes, files, layers }),
-            _ => Err(other_answer()),
-        }
+        usage(self.request(&KeeperRequest::Usage)?)
+    }
+
+    /// The same, while another call may be being made.
+    pub(crate) fn usage_beside(&self) -> Result<Usage, Error> {
+        usage(self.ask_beside(&KeeperRequest::Usage)?)
+    }
+
+    /// Maximum bytes of the layers, if they are on disk: nothing but nacre keeps programs from writing more.
+    pub(crate) fn disk_limit(&self) -> Option<u64> {
+        self.options.max_bytes.filter(|_| !self.options.memory)
+    }
+
+    /// Free bytes of the disk with the layers.
+    pub(crate) fn free_bytes(&self) -> io::Result<u64> {
+        let found = rustix::fs::statfs(&self.stores)?;
+        Ok(found.f_bfree.saturating_mul(found.f_bsize as u64))
     }
 
     /// Keeps the present files as a checkpoint, with a text about the sandbox. No program may write to them meanwhile.
@@ -598,7 +610,8 @@ impl Workspace {
         }
     }
 
-    fn ask_for_share(&self) -> Result<Answer, Error> {
+    /// Asks the keeper while it may be answering another request.
+    fn ask_beside(&self, request: &KeeperRequest) -> Result<Answer, Error> {
         if self.shares.lock().is_none() {
             let mut socket = self.socket.lock();
             self.opened(&mut socket)?;
@@ -608,8 +621,8 @@ impl Workspace {
         }
         let mut shares = self.shares.lock();
         let answer = match &*shares {
-            Some(shares) => self.ask(shares, &KeeperRequest::Share, None),
-            None => Err(failed("the socket for the mount of the workspace is missing")),
+            Some(shares) => self.ask(shares, request, None),
+            None => Err(failed("the second socket of the workspace is missing")),
         };
         self.release(&mut shares);
         answer
@@ -645,10 +658,6 @@ impl Workspace {
     fn open(&self, beginning: FirstLayers) -> Result<OwnedFd, Error> {
         let Options { path, id, directory, memory, max_bytes, undo_steps: _ } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
-        if max_bytes.is_some() && !memory {
-            let message = "the bytes of a workspace on disk cannot be limited: maxBytes needs storage: 'memory'";
-            return Err(Error::new(Code::LimitUnsupported, message));
-        }
         let unavailable = |error: RefusedDirectory| {
             let message = format!("cannot use {} for workspaces: {error}", self.stores.display());
             Error::new(Code::StateDirUnavailable, message)
@@ -952,6 +961,13 @@ fn kept((reply, _): Answer) -> Result<Option<(Point, bool)>, Error> {
 fn no_checkpoint() -> Error {
     let message = "there is no such checkpoint: it was deleted, or a commit has ended it";
     Error::new(Code::CheckpointNotFound, message)
+}
+
+fn usage((reply, _): Answer) -> Result<Usage, Error> {
+    match reply {
+        KeeperReply::Used { bytes, files, layers } => Ok(Usage { bytes, files, layers }),
+        _ => Err(other_answer()),
+    }
 }
 
 fn other_answer() -> Error {

@@ -204,7 +204,7 @@ pub enum KeeperRequest {
         id: String,
     },
     /// Open the workspace, before all requests that follow. Answered by [`KeeperReply::Done`] with another socket, which takes
-    /// [`KeeperRequest::Share`] while a request is being answered.
+    /// [`KeeperRequest::Share`] and [`KeeperRequest::Usage`] while a request is being answered.
     Open(Opening),
     /// Hand out the mount, to be attached in a session's namespace. Answered by [`KeeperReply::Done`] with a descriptor. Only on
     /// the other socket.
@@ -248,7 +248,7 @@ pub enum KeeperRequest {
         /// The paths, with everything below them; all by default.
         paths: Option<Vec<Vec<u8>>>,
     },
-    /// Measure the layers. Answered by [`KeeperReply::Used`].
+    /// Measure the layers. Answered by [`KeeperReply::Used`]. On either socket.
     Usage,
     /// Keep the present files as a checkpoint: nothing writes to them now. Travels with a file, which is kept, too.
     /// Answered by [`KeeperReply::Kept`] or [`KeeperReply::Sealed`]; for an automatic one that would need a copy, by

@@ -51,8 +51,10 @@ fn open(keeper: &mut Keeper, request: KeeperRequest, file: Option<OwnedFd>, is_l
     let started = socket::pair().and_then(|(ours, theirs)| {
         let share = move || {
             // The process ends with the other socket.
-            while let Ok(Some((KeeperRequest::Share, _))) = protocol::receive(ours.as_fd()) {
-                let (reply, copy) = sharer.answer();
+            while let Ok(Some((request @ (KeeperRequest::Share | KeeperRequest::Usage), _))) =
+                protocol::receive(ours.as_fd())
+            {
+                let (reply, copy) = sharer.answer(&request);
                 answer(ours.as_fd(), &reply, copy);
             }
         };

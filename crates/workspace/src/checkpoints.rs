@@ -92,8 +92,7 @@ impl Checkpoints {
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn usage(store: &Store, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
-        let place = store.layers().place();
+    pub fn usage(place: &OwnedFd, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
         let used = layers::usage(place, interrupt)?;
         Ok(Usage { bytes: used.bytes + history::text_bytes(place)?, ..used })
     }

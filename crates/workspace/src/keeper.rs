@@ -71,16 +71,25 @@ struct Open {
 /// The mount that sessions use.
 type Shared = Arc<Lock<Mount>>;
 
-/// Hands out copies of the mount.
+/// Hands out copies of the mount, and measures the layers.
 pub struct Sharer {
     mount: Shared,
     base: OwnedFd,
     path: String,
+    layers: OwnedFd,
 }
 
 impl Sharer {
-    /// Answers [`KeeperRequest::Share`].
-    pub fn answer(&self) -> Answer {
+    /// Answers [`KeeperRequest::Share`] and [`KeeperRequest::Usage`].
+    pub fn answer(&self, request: &KeeperRequest) -> Answer {
+        let answer = match request {
+            KeeperRequest::Share => self.share(),
+            _ => used(&self.layers, &|| Ok(())),
+        };
+        answer.unwrap_or_else(|failure| (failure.into(), None))
+    }
+
+    fn share(&self) -> Result<Answer, Failure> {
         let copied = match fstat(&self.base) {
             // A session could not mount it there.
             Ok(found) if found.st_nlink == 0 => Err(Failure::System(
@@ -89,10 +98,7 @@ impl Sharer {
             )),
             _ => overlay::copy(self.mount.lock().root()).map_err(while_doing("copy the mount of the workspace")),
         };
-        match copied {
-            Ok(copy) => (KeeperReply::Done, Some(copy)),
-            Err(failure) => (failure.into(), None),
-        }
+        copied.map(|copy| (KeeperReply::Done, Some(copy)))
     }
 }
 
@@ -131,7 +137,9 @@ impl Keeper {
         let root = open.base.directory(b"").map_err(while_doing("share the workspace"))?;
         let base = root.ok_or_else(|| Failure::System(Errno::STALE, "share the workspace".into()))?;
         let path = String::from_utf8_lossy(&open.path).into_owned();
-        Ok(Some(Sharer { mount: Arc::clone(&open.mount), base, path }))
+        let layers = open.store.layers().place().try_clone().map_err(|_| Errno::MFILE);
+        let layers = layers.map_err(while_doing("share the workspace"))?;
+        Ok(Some(Sharer { mount: Arc::clone(&open.mount), base, path, layers }))
     }
 
     /// Removes the layers of an unnamed workspace. `is_orderly` says that every program that uses them has ended: then those
@@ -323,11 +331,7 @@ impl Open {
                 self.commit(commit::Options { paths, force, sync, withholds }, is_leaving)
             }
             KeeperRequest::Discard { paths } => self.discard(paths, interrupt),
-            KeeperRequest::Usage => {
-                let used = Checkpoints::usage(&self.store, interrupt).map_err(while_doing("measure the layers"))?;
-                let layers::Usage { bytes, files, layers } = used;
-                Ok((KeeperReply::Used { bytes, files, layers }, None))
-            }
+            KeeperRequest::Usage => used(self.store.layers().place(), interrupt),
             KeeperRequest::Checkpoint { point, may_seal, max_steps } => {
                 self.checkpoint(point, may_seal, max_steps, file, interrupt)
             }
@@ -611,6 +615,13 @@ impl Open {
 }
 
 /// A file in memory with a list, for a reply.
+/// Measures the layers.
+fn used(place: &OwnedFd, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
+    let used = Checkpoints::usage(place, interrupt).map_err(while_doing("measure the layers"))?;
+    let layers::Usage { bytes, files, layers } = used;
+    Ok((KeeperReply::Used { bytes, files, layers }, None))
+}
+
 fn listed<T: serde::Serialize>(entries: &[T]) -> Result<OwnedFd, Failure> {
     in_memory(&entries).map_err(while_doing("list the paths"))
 }

@@ -21,6 +21,7 @@ import { denialOf } from './denials.js'
 import type { Engine } from './engine.js'
 import { killedByOf } from './processes/handle.js'
 import { waitingOf } from './processes/waiting.js'
+import { usageOf } from './result.js'
 
 const BATCH = 256
 const SUBJECT = 'reading the events'
@@ -115,11 +116,12 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
     case 'commandDetached':
       return { ...base, type: kind, id, processId: native.processId ?? '' }
     case 'commandEnded': {
-      const { duration = 0, cwd = '' } = native
+      const { duration = 0, cwd = '', usage } = native
       return {
         ...base,
         type: kind,
         ...{ id, exitCode, signal, killedBy, duration, stdoutBytes, stderrBytes, cwd },
+        ...(usage && { usage: usageOf(usage.cpu, usage) }),
       }
     }
     case 'processStarted':

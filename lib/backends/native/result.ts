@@ -8,7 +8,7 @@ import { defineLazily } from '../../base/lazy.js'
 import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
-import type { NativeBlocker, NativeResult } from '../../boundary/index.js'
+import type { NativeBlocker, NativeCommandUsage, NativeResult } from '../../boundary/index.js'
 import type { Encoding, ExecResult, Output, Usage } from '../../calls/index.js'
 import { denialOf } from './denials.js'
 import type { RunEnd } from './engine-run.js'
@@ -38,7 +38,7 @@ function judged(plan: ExecPlan, end: RunEnd, result: AnyResult | undefined): Any
 }
 
 /**
- * The precedence: engine error > exception of the caller's code > timeout > output limit > abort > failed check. A kill by
+ * The precedence: engine error > exception of the caller's code > timeout > output limit, budget > abort > failed check. A kill by
  * the holder of the stream returns a result, like a kill from outside.
  */
 function chooseFailure(
@@ -49,7 +49,10 @@ function chooseFailure(
   if (end.error) return { error: engineError(end.error.code, end.error.message, { result }) }
   if (end.thrown) return { error: end.thrown.value }
   if (result === undefined) return { error: engineError('ENGINE_ERROR', 'the engine returned no result') }
-  const fail = (code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED' | 'OUTPUT_LIMIT', what: string) => {
+  const fail = (
+    code: 'COMMAND_TIMEOUT' | 'COMMAND_FAILED' | 'OUTPUT_LIMIT' | 'BUDGET_EXCEEDED',
+    what: string,
+  ) => {
     const { message, shortMessage } = failureText(result, what)
     return { error: new SandboxError(code, message, { result, shortMessage }) }
   }
@@ -67,6 +70,11 @@ function chooseFailure(
       'OUTPUT_LIMIT',
       `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
     )
+  }
+  if (result.killedBy?.by === 'budget') {
+    const by = result.signal === null ? '' : ` and was ended by ${result.signal}`
+    const what = hasRun(end.result) ? `has used its budget up${by}` : 'did not start'
+    return fail('BUDGET_EXCEEDED', `${what}: ${result.killedBy.reason}`)
   }
   const isAborted =
     end.process === undefined ? result.cancelled && result.killedBy?.by !== 'caller' : plan.signal?.aborted
@@ -123,7 +131,7 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
   const exitCode = native.exitCode ?? null
   const { timedOut = false, cancelled = false, outputLimited = false, sessionRestarted = false } = native
   const result: AnyResult = {
-    success: exitCode === 0 && !timedOut && !cancelled && !outputLimited,
+    success: exitCode === 0 && !cancelled && !outputLimited && native.killedBy === undefined,
     exitCode,
     signal: native.signal === undefined ? null : signalName(native.signal),
     stdout: strip(stdout),
@@ -148,8 +156,15 @@ function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream
   return result
 }
 
-function usageOf(cpuMs: number, { diskRead = 0, diskWritten = 0 }: NativeResult): Usage {
-  return { cpuMs, readBytes: diskRead, writtenBytes: diskWritten }
+/** What a command has used, in public form. */
+export function usageOf(cpuMs: number, native: Omit<NativeCommandUsage, 'cpu'>): Usage {
+  const { diskRead = 0, diskWritten = 0, sent, received } = native
+  return {
+    cpuMs,
+    readBytes: diskRead,
+    writtenBytes: diskWritten,
+    ...(sent !== undefined && received !== undefined && { sentBytes: sent, receivedBytes: received }),
+  }
 }
 
 /** How many bytes of a stream are missing, at which offset, and how its text marks the gap. */

@@ -1,4 +1,5 @@
 /** The list of all commands, the newest first. */
+import type { Usage } from 'nacre'
 import { el, size, span } from './dom.ts'
 import type { Command, Model } from './model.ts'
 
@@ -13,7 +14,7 @@ export class History {
 
   constructor(model: Model) {
     this.#model = model
-    const names = ['Session', 'Command', 'End', 'Time', 'Output', 'Directory']
+    const names = ['Session', 'Command', 'End', 'Time', 'Used', 'Output', 'Directory']
     this.element = el(
       'section',
       { id: 'history', 'aria-label': 'Commands', tabindex: '0' },
@@ -41,13 +42,23 @@ export class History {
   }
 }
 
+/** Processor time, and bytes where there are some. */
+function used({ cpuMs, readBytes, writtenBytes, sentBytes = 0, receivedBytes = 0 }: Usage): string {
+  const bytes = { read: readBytes, written: writtenBytes, sent: sentBytes, received: receivedBytes }
+  const texts = Object.entries(bytes).flatMap(([name, count]) =>
+    count > 0 ? [`${size(count)} ${name}`] : [],
+  )
+  return [`${span(cpuMs)} of processors`, ...texts].join(', ')
+}
+
 function rowOf(command: Command, isLive: boolean): HTMLElement {
-  const { sessionId, text, state, end, duration, bytes, cwd, failed } = command
+  const { sessionId, text, state, end, duration, usage, bytes, cwd, failed } = command
   const cells = [
     sessionId,
     text,
     state === 'ended' ? end : isLive ? state : 'unknown',
     state === 'ended' ? span(duration) : '',
+    usage === undefined ? '' : used(usage),
     size(bytes),
     cwd,
   ]

@@ -1,5 +1,5 @@
 /** What is known of the sandbox, by its events and by what there was before them. */
-import type { ProcessWaiting, Question, SandboxEvent } from 'nacre'
+import type { ProcessWaiting, Question, SandboxEvent, Usage } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 
 export interface Command {
@@ -10,6 +10,8 @@ export interface Command {
   startTime: Date
   /** Milliseconds, when it has ended. */
   duration: number
+  /** What it has used, if that is known when it has ended. */
+  usage: Usage | undefined
   bytes: number
   /** How it has ended, like `exit 1`. */
   end: string
@@ -54,7 +56,7 @@ const MOST_ENDED = 20
 /** Requests of all sessions that are kept, and refusals. */
 const MOST_LISTED = 1000
 /** What kills because of a limit. */
-const LIMITS = new Set(['timeout', 'oom', 'outputLimit'])
+const LIMITS = new Set(['timeout', 'oom', 'outputLimit', 'budget'])
 
 export class Model {
   /** Their commands, the oldest first. */
@@ -153,6 +155,7 @@ export class Model {
         Object.assign(command, {
           state: 'ended',
           duration: event.duration,
+          usage: event.usage,
           bytes: event.stdoutBytes + event.stderrBytes,
           end: command.end || endOf(event),
           failed: command.end === '' && isFailure(event),
@@ -208,6 +211,7 @@ export class Model {
     if (known !== undefined) return known
     const command: Command = {
       ...{ id, sessionId, text, state: 'running', startTime: time, duration: 0, bytes: 0 },
+      usage: undefined,
       ...{ end: '', failed: false, cwd: '', waiting: null },
     }
     commands.push(command)

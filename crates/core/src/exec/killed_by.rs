@@ -26,6 +26,8 @@ pub enum By {
     OutputLimit,
     /// The end of the session.
     Session,
+    /// The budget of the command, its session or its sandbox.
+    Budget,
 }
 
 impl By {
@@ -38,6 +40,7 @@ impl By {
             Self::OutOfMemory => "oom",
             Self::OutputLimit => "outputLimit",
             Self::Session => "session",
+            Self::Budget => "budget",
         }
     }
 }

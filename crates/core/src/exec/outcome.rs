@@ -1,7 +1,7 @@
 //! The result of a foreground command.
 
 use super::KilledBy;
-use crate::wanted::Denial;
+use crate::wanted::{Denial, Denied, PassedBytes};
 use nacre_protocol::shell::{Lost, Usage};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -40,6 +40,8 @@ pub struct Outcome {
     pub started_at: Option<SystemTime>,
     /// What it has used, if its shell has said so.
     pub usage: Option<Usage>,
+    /// The bytes that programs of its session have sent and received meanwhile, if the network goes through a proxy.
+    pub traffic: Option<PassedBytes>,
     /// The timeout killed it.
     pub timed_out: bool,
     /// The caller cancelled it, before or while it ran.
@@ -59,4 +61,11 @@ pub struct Outcome {
     pub denials: Vec<Denial>,
     /// Keys of git's config that the machine's file did not get.
     pub withheld: Vec<String>,
+}
+
+impl Outcome {
+    /// Adds what was refused and sent while it ran.
+    pub fn deny(&mut self, denied: Denied) {
+        (self.denials, self.traffic) = (denied.denials, denied.traffic);
+    }
 }

@@ -66,7 +66,7 @@ impl From<By> for Reason {
         match by {
             By::Timeout => Self::Timeout,
             By::OutOfMemory => Self::OutOfMemory,
-            By::Abort | By::Caller | By::OutputLimit | By::Session => Self::Killed,
+            By::Abort | By::Caller | By::OutputLimit | By::Session | By::Budget => Self::Killed,
         }
     }
 }
@@ -365,6 +365,13 @@ impl Process {
         });
         drop(self.terminal.lock().take());
         self.log.end();
+    }
+
+    /// Resolves once it runs, or with `None` if it never will.
+    pub async fn birth(&self) -> Option<Birth> {
+        let mut life = self.life.subscribe();
+        let life = life.wait_for(|life| life.birth.is_some() || life.end.is_some()).await.ok()?;
+        life.birth.clone()
     }
 
     /// Resolves once it has ended.

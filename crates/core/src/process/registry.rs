@@ -88,6 +88,12 @@ impl Registry {
         })
     }
 
+    /// The processes of a session that have not ended.
+    pub fn living_of(&self, session: &str) -> Vec<Arc<Process>> {
+        let all = self.all.lock();
+        all.iter().filter(|process| process.session.id() == session && process.life().end.is_none()).cloned().collect()
+    }
+
     /// The ids of the processes that have not ended, the oldest first.
     pub fn living(&self) -> Vec<String> {
         self.all

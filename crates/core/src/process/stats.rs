@@ -6,7 +6,7 @@ use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
-use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::proc_table::{self, Stat, ticks};
 use nacre_containment::tree::Tree;
 use std::collections::HashSet;
 use std::fs;
@@ -148,9 +148,7 @@ impl Stats {
     fn prefer_group(&mut self, group: &Group) {
         let read = |name: &str| proc_table::read_file(group.path().join(name)).ok();
         let number = |name: &str| proc_table::numbers(&read(name)?, "").first().copied();
-        if let Some(text) = read("cpu.stat") {
-            self.cpu_time = Duration::from_micros(field(&text, "usage_usec"));
-        }
+        self.cpu_time = group.cpu_time().unwrap_or(self.cpu_time);
         self.memory = number("memory.current").unwrap_or(self.memory);
         self.memory_peak = number("memory.peak").unwrap_or(self.memory_peak.max(self.memory));
         if let Some(text) = read("io.stat") {
@@ -160,11 +158,6 @@ impl Stats {
             (self.io_read, self.io_write) = (sum("rbytes="), sum("wbytes="));
         }
     }
-}
-
-/// The kernel counts in hundredths of a second.
-fn ticks(count: u64) -> Duration {
-    Duration::from_millis(count * 10)
 }
 
 /// The first number after a key at the start of a line.
@@ -183,6 +176,6 @@ mod tests {
         while Stats::of_one(&Stat::read(own).unwrap()).cpu_time.is_zero() && std::time::Instant::now() < until {}
         let stats = Stats::of_one(&Stat::read(own).unwrap());
         assert!(stats.cpu_time > Duration::ZERO && stats.memory > 100_000 && stats.memory_peak >= stats.memory);
-        assert_eq!(field(b"usage_usec 12\nuser_usec 5\n", "usage_usec"), 12);
+        assert_eq!(field(b"VmHWM: 12 kB\nVmRSS: 5 kB\n", "VmRSS:"), 5);
     }
 }

@@ -16,6 +16,7 @@ mod observer;
 mod redirect;
 mod resolver;
 mod socks;
+mod traffic;
 
 pub use hosts::Target;
 pub use observer::{Requests, TracedRequest};
@@ -24,7 +25,7 @@ use crate::feed::{Feed, What};
 use crate::functions::Functions;
 use crate::questions::{Ask, Asking};
 use crate::sys;
-use crate::wanted::{Denial, DeniedUse, Refuser, Wanted};
+use crate::wanted::{Denial, Denied, DeniedUse, PassedBytes, Refuser, Wanted};
 use hosts::HostList;
 use nacre_containment::lock::Lock;
 use nacre_egress::{Egress, Origin, Plan, hung_up};
@@ -49,6 +50,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
+use traffic::Traffic;
 
 /// Maximum concurrent connections of a session. Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
@@ -79,6 +81,10 @@ pub struct Denials {
     learns: bool,
     /// The id of the command that runs, if its requests are traced; otherwise 0.
     traced: Arc<AtomicU64>,
+    /// What passes through the proxy, once there is one.
+    traffic: Arc<OnceLock<Traffic>>,
+    /// What had passed when the last command began.
+    before: Arc<Lock<Option<PassedBytes>>>,
 }
 
 /// What the reports and the proxy have said.
@@ -166,7 +172,8 @@ impl Denials {
                 }
             })?;
         }
-        Ok(Self { known, learns, reports, asking, traced: Arc::default() })
+        let (traced, traffic, before) = Default::default();
+        Ok(Self { known, learns, reports, asking, traced, traffic, before })
     }
 
     /// The broker's end of its reports.
@@ -192,6 +199,7 @@ impl Denials {
     /// Removes all denials: they belong to older processes, not to the command that begins. `traced`: its id, if its requests are.
     pub fn begin_command(&self, traced: Option<u64>) {
         self.end_command();
+        *self.before.lock() = self.passed();
         self.traced.store(traced.unwrap_or_default(), Ordering::Relaxed);
     }
 
@@ -201,10 +209,18 @@ impl Denials {
     }
 
     /// Removes and returns all denials: a command has ended.
-    pub fn end_command(&self) -> Vec<Denial> {
+    pub fn end_command(&self) -> Denied {
         self.traced.store(0, Ordering::Relaxed);
         self.asking.iter().for_each(Asking::end_command);
-        self.take()
+        let before = self.before.lock().take();
+        let [before, now] = [before, before.and_then(|_| self.passed())];
+        let traffic = before.zip(now).map(|(before, now)| [now[0] - before[0], now[1] - before[1]]);
+        Denied { traffic, ..self.take() }
+    }
+
+    /// What has passed through the proxy.
+    fn passed(&self) -> Option<PassedBytes> {
+        self.traffic.get().and_then(Traffic::total)
     }
 
     /// Receives what the broker has reported: the feed has it then.
@@ -213,10 +229,10 @@ impl Denials {
     }
 
     /// Removes and returns all denials.
-    pub fn take(&self) -> Vec<Denial> {
+    pub fn take(&self) -> Denied {
         let mut known = self.known.lock();
         known.receive(self.reports.0.as_fd());
-        std::mem::take(&mut known.list)
+        Denied { denials: std::mem::take(&mut known.list), traffic: None }
     }
 }
 
@@ -445,6 +461,8 @@ impl Proxy {
     pub fn start(listeners: Vec<(OwnedFd, Policy)>, resolver: Option<OwnedFd>) -> io::Result<Self> {
         let handle = handle()?;
         let names = listeners.first().map(|(_, policy)| policy.names.clone()).unwrap_or_default();
+        let denials = listeners.first().map(|(_, policy)| &policy.denials);
+        denials.iter().for_each(|denials| drop(denials.traffic.get_or_init(Traffic::default)));
         let task = handle.spawn(async move {
             let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
             let mut proxy = JoinSet::new();
@@ -500,6 +518,9 @@ async fn serve(mut client: TcpStream, policy: Policy) -> io::Result<()> {
     let mut first = [0; 1];
     timeout(HEAD_TIME, client.peek(&mut first)).await??;
     // The broker has reported it before it could send.
+    let denials = policy.denials.clone();
+    // Before anything is read of it, and after what has read it.
+    let _counted = denials.traffic.get().map(|traffic| traffic.count(&client)).transpose()?;
     let policy = &Policy { caller: policy.denials.take_caller(client.peer_addr()?), ..policy };
     let next = match first[0] {
         socks::VERSION => socks::accept(&mut client, policy).await?,

@@ -271,7 +271,8 @@ impl Sandbox {
         let mut sessions = self.lock();
         sessions.check()?;
         let (mut new, mut missing) = (Vec::new(), Vec::new());
-        for session in kept {
+        for mut session in kept {
+            session.new.budget = sessions.open.get(&session.new.id).and_then(|open| open.new.budget.clone());
             let of = (session.new.id != super::DEFAULT_SESSION).then(|| format!("session '{}': ", session.new.id));
             let texts = session.saved.not_restored().into_iter();
             missing.extend(texts.map(|text| format!("{}{text}", of.as_deref().unwrap_or_default())));
@@ -307,6 +308,7 @@ mod tests {
             env: vec![("NAME".into(), Some("value".into())), ("UNSET".into(), None)],
             survive_exit: Some(true),
             isolation: Some(Isolation::default()),
+            budget: None,
         };
         let saved = Saved::of_items(b"items".to_vec());
         let isolation = Some(Isolation::default());

@@ -1,5 +1,6 @@
 //! Configuration of a sandbox and its sessions.
 
+use crate::budget::Budget;
 use crate::functions::OnFunction;
 use crate::hook::Hook;
 use crate::host_commands::Commands;
@@ -14,6 +15,8 @@ use crate::workspace;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Configuration shared by all sessions of a sandbox.
 #[derive(Clone, Debug)]
@@ -40,6 +43,8 @@ pub struct Config {
     pub force_subreaper: bool,
     /// Limits for the whole sandbox; `open_files` applies to each process.
     pub limits: Limits,
+    /// What everything in it together may use in all.
+    pub budget: Option<Duration>,
     /// The user to run as, if not this process's.
     pub user: Option<UserSpec>,
     /// What its sessions may read, write, reach and see. `None`: no restrictions.
@@ -75,4 +80,7 @@ pub struct NewSession {
     pub survive_exit: Option<bool>,
     /// Replaces the sandbox's rules. The caller has checked that it is at least as strict.
     pub isolation: Option<Isolation>,
+    /// What it may use in all. Not kept on the disk.
+    #[serde(skip)]
+    pub budget: Option<Arc<Budget>>,
 }

@@ -1,8 +1,10 @@
 //! A sandbox: its sessions by id, and their creation and end.
 
+mod budgets;
 mod caches;
 mod checkpoint;
 mod config;
+mod disk_limit;
 mod files;
 mod fork;
 mod keep;
@@ -16,6 +18,7 @@ mod surroundings;
 mod suspend;
 mod workspace;
 
+use crate::budget::{Budget, Limited};
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy, Outcome};
@@ -49,7 +52,7 @@ use std::sync::{Arc, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 use steps::Steps;
 use surroundings::Enforced;
-use tokio::sync::RwLock;
+use tokio::sync::{Notify, RwLock};
 
 pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
@@ -93,6 +96,10 @@ struct Inner {
     sessions: Lock<Sessions>,
     steps: Steps,
     processes: Registry,
+    /// What all sessions together may use.
+    budget: Option<Arc<Budget>>,
+    /// Wakes what looks at the disk of the workspace.
+    writes: OnceLock<Arc<Notify>>,
     feed: Arc<Feed>,
     questions: Arc<Questions>,
     secrets: Secrets,
@@ -164,6 +171,8 @@ impl Sandbox {
                 sessions: Lock::default(),
                 steps: Steps::default(),
                 processes: Registry::default(),
+                writes: OnceLock::new(),
+                budget: config.budget.map(|limit| Budget::new(Limited::Sandbox, limit)),
                 questions: Arc::new(questions(Arc::clone(&feed), config.on_question.clone())),
                 secrets: Secrets::default(),
                 keeper: OnceLock::new(),
@@ -555,7 +564,7 @@ impl Sandbox {
     ) -> Result<Handle, Error> {
         let SharedSandbox { shell, user, limits, group_parent } = shared;
         let config = &self.inner.config;
-        let kept = self.kept_session(&new)?;
+        let (kept, budgets) = (self.kept_session(&new)?, self.budgets(&new));
         sessions.made += 1;
         let marks = self.marks();
         let unique = format!("nacre-{}-{}", self.unique(&marks), sessions.made);
@@ -584,6 +593,7 @@ impl Sandbox {
             env,
             commands,
             isolate,
+            budgets,
             user,
             shell,
             supervisor: config.supervisor.clone(),

@@ -335,8 +335,9 @@ impl ArchivedSession {
 
     fn moved(self, moves: &[Move]) -> KeptSession {
         let cwd = self.cwd.map(|cwd| PathBuf::from(OsString::from_vec(moved_path(&cwd, moves).unwrap_or(cwd))));
-        let new = NewSession { id: self.id, cwd, env: self.env, survive_exit: self.survive_exit, isolation: None };
-        KeptSession { new, saved: self.saved.moved(moves) }
+        let Self { id, env, survive_exit, saved, .. } = self;
+        let new = NewSession { id, cwd, env, survive_exit, ..NewSession::default() };
+        KeptSession { new, saved: saved.moved(moves) }
     }
 }
 

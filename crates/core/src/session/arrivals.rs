@@ -323,6 +323,7 @@ mod tests {
             uses_builtin: true,
             feed: Default::default(),
             on_end: Default::default(),
+            budgets: None,
             group: None,
             marks: Default::default(),
             limits: Default::default(),

@@ -1,6 +1,7 @@
 //! How a session is configured.
 
 use super::saved::Saved;
+use crate::budget::SessionBudgets;
 use crate::capabilities::Engine;
 use crate::error::Error;
 use crate::feed::Feed;
@@ -56,6 +57,8 @@ pub struct SessionConfig {
     pub feed: Arc<Feed>,
     /// Receives its id when it ends, or its shell has exited without `survive_exit`.
     pub on_end: Hook<str>,
+    /// What it may use in all, if that is limited.
+    pub budgets: Option<Arc<SessionBudgets>>,
     /// Receives diagnostics.
     pub log: Log,
     /// How its supervisor can write its last state, if the sandbox is kept on the disk.

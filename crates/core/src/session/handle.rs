@@ -10,6 +10,7 @@ use super::message::{Message, NewHold};
 use super::ports::Network;
 use super::running::RunningCommand;
 use super::saved::Saved;
+use crate::budget::SessionBudgets;
 use crate::error::Error;
 use crate::exec::{ExecRequest, KillPolicy, KilledBy, Outcome};
 use crate::files::Access;
@@ -17,6 +18,7 @@ use crate::process::{DetachRequest, Owner, SessionStats, StartRequest};
 use crate::variables::EnvChange;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -25,6 +27,7 @@ use tokio::sync::oneshot;
 pub struct Handle {
     id: String,
     end_reason: EndReason,
+    budgets: Option<Arc<SessionBudgets>>,
     mailbox: Sender<Message>,
 }
 
@@ -33,6 +36,7 @@ pub struct Handle {
 pub struct WeakHandle {
     id: String,
     end_reason: EndReason,
+    budgets: Option<Arc<SessionBudgets>>,
     mailbox: WeakSender<Message>,
 }
 
@@ -66,8 +70,9 @@ impl WeakHandle {
         &self.id
     }
 
-    pub(super) fn upgrade(&self) -> Option<Handle> {
-        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone(), end_reason: self.end_reason.clone() })
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        let (mailbox, budgets) = (self.mailbox.upgrade()?, self.budgets.clone());
+        Some(Handle { id: self.id.clone(), end_reason: self.end_reason.clone(), budgets, mailbox })
     }
 }
 
@@ -79,11 +84,11 @@ impl Handle {
 
     /// Starts the session's task. The shell itself is started by the first call that needs it.
     pub fn spawn(config: SessionConfig) -> io::Result<Self> {
-        let id = config.id.clone();
+        let (id, budgets) = (config.id.clone(), config.budgets.clone());
         let (sender, mailbox) = mailbox();
         let end_reason = EndReason::default();
         crate::runtime::spawn(actor::run(config, end_reason.clone(), mailbox))?;
-        Ok(Self { id, end_reason, mailbox: sender })
+        Ok(Self { id, end_reason, budgets, mailbox: sender })
     }
 
     /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
@@ -99,6 +104,10 @@ impl Handle {
     }
 
     pub(super) fn send_exec(&self, request: ExecRequest, after: Option<NewHold>) -> Option<Outcome> {
+        if let Err(error) = self.begin() {
+            request.sink.finished(Err(error));
+            return None;
+        }
         let message = Message::Exec { request: Box::new(request), sent: None, after };
         match self.mailbox.send(message) {
             Ok(outcome) => outcome,
@@ -108,6 +117,11 @@ impl Handle {
             }
             Err(_) => None,
         }
+    }
+
+    /// Refuses what begins in a session that has used its budget up.
+    fn begin(&self) -> Result<(), Error> {
+        self.budgets.as_ref().map_or(Ok(()), |budgets| budgets.begin())
     }
 
     /// Interrupts a command: if queued, it never runs; if running, it is killed. No effect after its end.
@@ -136,6 +150,9 @@ impl Handle {
 
     /// Starts a background process. The request's starter receives the outcome.
     pub fn start_process(&self, request: StartRequest) {
+        if let Err(error) = self.begin() {
+            return request.refuse(error);
+        }
         if let Err(Message::Start(request)) = self.mailbox.send(Message::Start(Box::new(request))) {
             request.refuse(self.end_reason.error(&self.id));
         }
@@ -187,7 +204,8 @@ impl Handle {
 
     /// A weak handle.
     pub fn downgrade(&self) -> WeakHandle {
-        WeakHandle { id: self.id.clone(), end_reason: self.end_reason.clone(), mailbox: self.mailbox.downgrade() }
+        let (mailbox, budgets) = (self.mailbox.downgrade(), self.budgets.clone());
+        WeakHandle { id: self.id.clone(), end_reason: self.end_reason.clone(), budgets, mailbox }
     }
 
     /// Whether it is the same session.

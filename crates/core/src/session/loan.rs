@@ -11,7 +11,7 @@ use crate::output::capture::Capture;
 use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::{Channel, Received};
-use crate::wanted::Denial;
+use crate::wanted::Denied;
 use nacre_isolation::git_config::GitConfigs;
 use nacre_isolation::masks::Disturbance;
 use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
@@ -64,7 +64,7 @@ pub(super) struct Answered {
     pub output: [Vec<u8>; 2],
     /// Bytes not kept of each.
     pub dropped: (u64, u64),
-    pub denied: Vec<Denial>,
+    pub denied: Denied,
     pub duration: Duration,
 }
 
@@ -176,7 +176,7 @@ impl Sent {
             loan.pipes = OutputPipes::reclaim(capture.finish(&mut outcome, &mut request.sink), writers).ok();
         }
         let denied = loan.denials.as_ref().map(Denials::end_command).unwrap_or_default();
-        outcome.denials = denied.clone();
+        outcome.deny(denied.clone());
         outcome.duration = self.begun.elapsed();
         loan.pace.ended(outcome.duration);
         self.answered = Some(Answered {

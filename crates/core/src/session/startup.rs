@@ -68,6 +68,9 @@ impl Session {
         match Supervisor::start(launch) {
             Ok(supervisor) => {
                 tracing::debug!(log = self.cx.config.log.id(), session = %self.cx.config.id, supervisor = %supervisor.pid(), "started a supervisor");
+                if let Some(budgets) = &self.cx.config.budgets {
+                    budgets.watch(supervisor.hold_pid(), group.clone());
+                }
                 self.supervision.begin(supervisor, group, mark);
                 match self.enclosure.confine(&mut self.cx, &self.supervision) {
                     Ok(()) => self.start_shell(self.engine.has_state()),

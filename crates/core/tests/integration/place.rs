@@ -62,6 +62,7 @@ impl Place {
         let filesystem = filesystem.unwrap_or_default();
         let rules = Rules { own_processes: kind.is_isolated, filesystem, ..Rules::default() };
         let sandbox = Sandbox::new(Config {
+            budget: None,
             cwd: real.clone(),
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
             shell: None,
@@ -271,6 +272,7 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         uses_builtin: true,
         feed: Default::default(),
         on_end: Default::default(),
+        budgets: None,
         group: None,
         marks: Default::default(),
         limits: Default::default(),

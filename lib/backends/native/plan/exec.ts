@@ -41,7 +41,7 @@ export function planExec(
   defaults: StartDefaults,
   live: Pick<NativeExecExtras, 'events' | 'process' | 'window'> = {
     events: areLive(exec.callbacks),
-    process: exec.values.detachAfter === undefined ? undefined : planDetached(exec.shown, undefined),
+    process: canBeProcess(exec.values) ? planDetached(exec.shown, undefined) : undefined,
   },
 ): ExecPlan {
   const { command, sessionId, encoding, values } = exec
@@ -67,6 +67,7 @@ export function planExec(
       mergeOutput: values.mergeOutput,
       pty: values.pty,
       outputLimit: values.outputLimit,
+      budgetCpu: values.budget?.cpuMs,
       traced: exec.trace?.hasRequests,
       start: (exec.trace ?? values.detachAfter) === undefined ? undefined : true,
       ...live,
@@ -82,6 +83,11 @@ export function planExec(
     detachAfter: values.detachAfter,
     trace: exec.trace,
   }
+}
+
+/** Whether the engine needs the process that the command can become. What watches a budget finds the command by it. */
+function canBeProcess({ detachAfter, budget }: ExecRequest['values']): boolean {
+  return detachAfter !== undefined || budget !== undefined
 }
 
 /** Plans a run whose output is read while it runs. */

@@ -82,6 +82,7 @@ export function planChecked(given: OptionValues<typeof sandboxOptions>): Sandbox
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
+      budgetCpu: values.budget?.cpuMs,
       isolation,
       workspace: values.workspace && planWorkspace(values.workspace, { cwd, stateDir, keep: values.keep }),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
@@ -132,6 +133,7 @@ export function planSession(
     envNames: env?.names,
     envValues: env?.values,
     surviveExit: values.surviveExit,
+    budgetCpu: values.budget?.cpuMs,
   }
 }
 

@@ -469,7 +469,7 @@ impl Session {
         let end = self.background.receive_end(key);
         self.happened_to_process(ProcessEvent::Detached(key));
         let mut outcome = Outcome { cwd: self.cx.cwd.clone(), ..Outcome::default() };
-        outcome.denials = self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default();
+        outcome.deny(self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default());
         show_detach(&self.cx, &mut command, &process.id);
         if ends_call {
             let (sink, outcome) = command.answer(outcome.clone());

@@ -61,6 +61,8 @@ pub(in crate::session) fn show_end(cx: &Context, id: u64, outcome: &Outcome, see
         total,
         keeps_state,
         cwd: outcome.cwd.to_string_lossy().into_owned(),
+        usage: outcome.usage,
+        traffic: outcome.traffic,
     };
     cx.happens(What::CommandEnded { id, end: Box::new(end) });
 }

@@ -51,12 +51,12 @@ impl Foreground {
         match answered {
             Some(answered) => {
                 (outcome.duration, outcome.dropped) = (answered.duration, answered.dropped);
-                outcome.denials = answered.denied;
+                outcome.deny(answered.denied);
             }
             None => {
                 enclosure.newcomers().into_iter().for_each(|newcomers| newcomers.look());
                 self.pace.ended(outcome.duration);
-                outcome.denials = enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default();
+                outcome.deny(enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default());
             }
         }
         (outcome.exit_code, outcome.signal) = match (end, died) {
@@ -75,7 +75,8 @@ impl Foreground {
         };
         if let Some(kill) = kill {
             outcome.timed_out = kill.cause == Cause::Timeout;
-            outcome.cancelled = kill.cause == Cause::Cancel;
+            let is_limited = outcome.killed_by.as_ref().is_some_and(|killer| killer.by == By::Budget);
+            outcome.cancelled = kill.cause == Cause::Cancel && !is_limited;
             // A command that ended by itself at the same moment keeps its status.
             if !matches!(end, End::Done { exited: false, .. }) {
                 let signal = if kill.escalated || kill.shell_killed { libc::SIGKILL } else { self.ladder.signal };
