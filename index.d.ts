@@ -372,7 +372,7 @@ export interface ProcessWaiting {
  * What one program may reach, and no other. The program is the file that the process executes when it connects, not a name: nothing
  * of the session can write to it, trace it, or load a library into it that the session could have written.
  */
-interface ProgramRules {
+export interface ProgramRules {
   /** Hosts and ports that the program may reach, in addition to those of all programs. */
   allow: string[]
   /**
@@ -1520,7 +1520,7 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   outputLimit?: number
   /**
    * What the command may use. When it has used that, it is killed like on a timeout, and exec rejects with BUDGET_EXCEEDED; the
-   * result has the output so far. The budget holds, too, when the command has become a process. Default: no limit.
+   * result has the output so far. With control groups, the budget holds, too, when the command has become a process. Default: no limit.
    */
   budget?: Budget
   /**
@@ -2497,6 +2497,14 @@ export interface HistoryOptions {
   /** Number of commands, 1 to 100. Default: 100. */
   limit?: number
 }
+/** Options of {@link Session.why}. */
+export interface WhyOptions {
+  /**
+   * The program that wants to connect, as a key of {@link NetworkRules.programs}. Default: a program that has no hosts of its own,
+   * as with any other name.
+   */
+  program?: string
+}
 /** A command that a session has run. */
 export interface HistoryEntry {
   /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
@@ -2590,10 +2598,12 @@ export interface AnySession {
    *
    * @example
    * for (const { kind, rule } of await session.why('~/.ssh/id_ed25519')) console.log(kind, rule)
+   * @example
+   * console.log(await session.why('github.com:443', { program: 'git' }))
    *
    * Rejects with {@link OptionError}, SESSION_NOT_FOUND or ISOLATION_UNSUPPORTED.
    */
-  why(target: string): Promise<Denial[]>
+  why(target: string, options?: WhyOptions): Promise<Denial[]>
   /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
   ports(): Promise<OpenPort[]>
   /**
@@ -2810,8 +2820,86 @@ export interface WorkspaceDiffOptions extends WorkspaceChangesOptions {
   /** Maximum bytes of the patch, 1 to 1073741824. Beyond it: FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
   maxBytes?: number
 }
+/** Options of {@link Workspace.review}. */
+export interface WorkspaceReviewOptions extends WorkspaceChangesOptions {
+  /** Maximum bytes of all hunks together, 1 to 67108864. Files beyond it have none. Default: 4194304 (4 MiB). */
+  maxBytes?: number
+}
+/** Lines of a file that differ, with up to three equal ones around them. */
+export interface Hunk {
+  /** Names these lines at this place of this file. Other lines have another id. */
+  id: string
+  /** Where they are in the real file: the first line, from 1; the line before, if there are none. */
+  beforeStart: number
+  /** How many lines that are. */
+  beforeLines: number
+  /** Where they are in the workspace. */
+  start: number
+  /** How many lines that are. */
+  lines: number
+  /** Lines that it adds. */
+  added: number
+  /** Lines that it removes. */
+  removed: number
+  /** As a patch has it, from `@@` on. Bytes that are not UTF-8 appear as U+FFFD. */
+  text: string
+}
+/** A change in a {@link Review}. */
+export interface ReviewedChange extends Change {
+  /** Why it runs later, or counts as generated: one clause. Only in these groups. */
+  reason?: string
+  /** Lines that it adds. 0 for what has no lines, or is not read. */
+  added: number
+  /** Lines that it removes. */
+  removed: number
+  /** Its differences, in their order. */
+  hunks: Hunk[]
+  /**
+   * Why there are no hunks. `kind`: only the changed content of a file has hunks. `large`: above 1 MiB. `generated`: a
+   * generated file that is new or deleted. `maxBytes`: other changes have used them up.
+   */
+  withoutHunks?: 'kind' | 'large' | 'binary' | 'generated' | 'maxBytes'
+}
+/** The changes of a workspace in groups. Each change is in the first one that fits. */
+export interface Review {
+  /** Programs of the machine run or obey it later, like git hooks. */
+  runsLater: ReviewedChange[]
+  /** Programs have generated it, by evidence in the real directory. */
+  generated: ReviewedChange[]
+  /** Files above 1 MiB, before or now. */
+  large: ReviewedChange[]
+  /** Files with a NUL in the first 8000 bytes, before or now. */
+  binary: ReviewedChange[]
+  /** All else. */
+  source: ReviewedChange[]
+}
+/** Which command has last written a path. */
+export interface Blame {
+  /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
+  command: string
+  /** The ids of the sessions that ran it. */
+  sessions: string[]
+  /** When it began. */
+  startedAt: Date
+  /** What it has done to the path. */
+  type: 'created' | 'modified' | 'deleted' | 'replaced'
+  /** How many calls of {@link Sandbox.undo} take it back: 1 for the last command that has a step. */
+  undos: number
+}
+/** Some hunks of a changed file. */
+export interface HunkChoice {
+  /** The file; relative to the workspace, or absolute inside it. */
+  path: string | Uint8Array
+  /** The `id` of each {@link Hunk}: 1 to 10000 of 16 hexadecimal digits. */
+  ids: string[]
+}
 /** Options of {@link Workspace.commit}. */
 export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
+  /**
+   * These hunks of other files, too; without `paths`, only they. All hunks of a file are the file, with its permissions. Not with
+   * `branch`. Default: none.
+   */
+  hunks?: HunkChoice[]
   /** Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false. */
   force?: boolean
   /** Whether to wait until the disk has everything. Default: true. */
@@ -2832,6 +2920,8 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
 }
 /** Options of {@link Workspace.discard}. */
 export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
+  /** These hunks of other files, too; without `paths`, only they. All hunks of a file are the file. Default: none. */
+  hunks?: HunkChoice[]
   /**
    * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having discarded nothing. A
    * discard that has begun goes on, and the abort has no effect.
@@ -2890,12 +2980,26 @@ export interface Workspace {
    */
   diff(options?: WorkspaceDiffOptions): Promise<Uint8Array>
   /**
+   * Groups the changes for a person who reviews them, with the hunks of texts. `commit` and `discard` take hunks by their ids.
+   *
+   * Rejects like {@link Workspace.diff}.
+   */
+  review(options?: WorkspaceReviewOptions): Promise<Review>
+  /**
+   * Finds the command that has last written a path: its content, or its target. With `undoSteps`, from the steps that are kept.
+   * What has no step, like a file call, is part of the command before it. Null if the path has not changed since the first step, or
+   * by something before it. A fork begins without steps.
+   *
+   * Rejects with INVALID_PATH for a path outside the workspace.
+   */
+  blame(path: string | Uint8Array): Promise<Blame | null>
+  /**
    * Applies the changes to the real directory. Waits for the running commands of all sessions, and stops background
    * processes for the moment; new commands wait. Do not await it while reading the stream of a command. Each file is replaced in one step, and the whole is journaled: if this process dies, what
    * has begun is completed. What gets another content gets the present time.
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
-   * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
+   * error names them), FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
    * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group. With `branch`, also with
    * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, and FILE_TOO_LARGE for a file
    * of more than 512 MiB.
@@ -2903,10 +3007,9 @@ export interface Workspace {
   commit(options?: WorkspaceCommitOptions): Promise<Commit>
   /**
    * Takes changes back: the paths are again as in the real directory. The state of the shells stays. Waits and stops
-   * programs like {@link Workspace.commit}. With `paths`, what gets another content gets the present time; without, all of it
-   * gets its real time.
+   * programs like {@link Workspace.commit}. What gets another content gets the present time, unless it is generated.
    *
-   * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE,
+   * Rejects with FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE,
    * PERMISSION_DENIED or ENGINE_ERROR, a part of the changes may be discarded.
    */
   discard(options?: WorkspaceDiscardOptions): Promise<{
@@ -2968,7 +3071,7 @@ export interface SandboxOptions {
   limits?: Limits
   /**
    * What all sessions may use in all. When they have used that, their commands and processes are killed, and later ones reject
-   * with BUDGET_EXCEEDED; files can be read. Durable jobs do not count. Default: no limit.
+   * with BUDGET_EXCEEDED; files can be read. Durable jobs do not count; a fork may use as much again. Default: no limit.
    */
   budget?: Budget
   /**

@@ -127,6 +127,7 @@ export const calls = [
   { name: 'Sandbox.resume', table: archiveOptions, local: true },
   of(workspaceCalls.changes),
   { name: 'workspace.diff', table: workspaceDiffOptions, route: '/v1/workspace/diff' },
+  of(workspaceCalls.review),
   of(workspaceCalls.commit),
   of(workspaceCalls.discard),
 ]

@@ -363,7 +363,8 @@ impl NativeSandbox {
         self.settle(id, async move {
             let Some(judgement) = asking.await? else { return Ok(Vec::new()) };
             let target = host.and_then(|host| Target::parse(&host, None));
-            let mut found: Vec<Denial> = target.and_then(|target| judgement.host(&target, program.as_deref())).into_iter().collect();
+            let mut found: Vec<Denial> =
+                target.and_then(|target| judgement.host(&target, program.as_deref())).into_iter().collect();
             if let Some(path) = path {
                 found.extend(judgement.path(path.into()).await?.into_iter().map(Denial::from));
             }

@@ -4,8 +4,9 @@ use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
 use crate::types::{
-    NativeArchive, NativeChanges, NativeCommit, NativeConflictHunk, NativeMergeConflict, NativeNamed, NativePoint,
-    NativeResumed, NativeRollback, NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld,
+    NativeArchive, NativeBlame, NativeChanges, NativeCommit, NativeConflictHunk, NativeHunk, NativeHunkChoice,
+    NativeMergeConflict, NativeNamed, NativePoint, NativeResumed, NativeReview, NativeReviewed, NativeRollback,
+    NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld,
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
@@ -14,7 +15,8 @@ use nacre_core::sandbox::{Entry, MergeOptions, ResumeOptions, Resumed, Rollback,
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{
-    ChangedEntry, ConflictHunk, ConflictReason, Difference, Kind, MergeConflict, Point, Skipped, WorkspaceChange,
+    Blamed, ChangedEntry, Chosen, ConflictHunk, ConflictReason, Difference, HunkChoice, Kind, MergeConflict, Point,
+    ReviewGroup, ReviewedChange, ReviewedHunk, Skipped, WithoutHunks, WorkspaceChange,
 };
 use napi::bindgen_prelude::{ClassInstance, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
@@ -56,6 +58,41 @@ impl NativeSandbox {
         })
     }
 
+    /// Lists the changed paths in groups, with hunks of so many bytes together.
+    #[napi(catch_unwind)]
+    pub fn workspace_review(
+        &self,
+        id: u32,
+        paths: Option<Vec<Uint8Array>>,
+        max_bytes: f64,
+    ) -> Result<Pending<Option<NativeReview>>> {
+        let paths = copied(paths);
+        let guards = self.sandbox.guards_project();
+        self.compare(id, move |workspace, stop| {
+            Ok(workspace.review(paths, max_bytes as u64, stop)?.map(|changes| reviewed(changes, guards)))
+        })
+    }
+
+    /// The command that has last written a path, if its step is kept.
+    #[napi(catch_unwind)]
+    pub fn workspace_blame(&self, id: u32, path: Uint8Array) -> Result<Pending<Option<NativeBlame>>> {
+        let path = path.to_vec();
+        self.on_workspace(id, move |workspace| {
+            let blame = |Blamed { point, difference, steps }: Blamed| {
+                let Point { created_at, command, runs_in, .. } = point;
+                let kind = match difference {
+                    Difference::Created => "created",
+                    Difference::Deleted => "deleted",
+                    Difference::Replaced => "replaced",
+                    Difference::Modified | Difference::Metadata => "modified",
+                };
+                let command = command.unwrap_or_default();
+                NativeBlame { command, sessions: runs_in, started_at: created_at as f64, kind, steps }
+            };
+            Ok(workspace.blame(path)?.map(blame))
+        })
+    }
+
     /// Applies changes to the real directory. Its wait for a pause can be abandoned. Has `paths` in the error if there are
     /// conflicts.
     #[napi(catch_unwind)]
@@ -63,10 +100,11 @@ impl NativeSandbox {
         &self,
         id: u32,
         paths: Option<Vec<Uint8Array>>,
+        hunks: Vec<NativeHunkChoice>,
         force: bool,
         sync: bool,
     ) -> Result<Pending<Option<NativeCommit>>> {
-        let committing = self.sandbox.commit(copied(paths), force, sync, self.waits.open(id).given_up());
+        let committing = self.sandbox.commit(chosen(paths, hunks), force, sync, self.waits.open(id).given_up());
         self.settle(id, async move {
             Ok(committing.await?.map(|Commit { applied, skipped }| committed(applied, skipped, None)))
         })
@@ -91,8 +129,13 @@ impl NativeSandbox {
 
     /// Restores the real versions of changed paths, and returns their number. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
-    pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<Pending<Option<f64>>> {
-        let discarding = self.sandbox.discard(copied(paths), self.waits.open(id).given_up());
+    pub fn workspace_discard(
+        &self,
+        id: u32,
+        paths: Option<Vec<Uint8Array>>,
+        hunks: Vec<NativeHunkChoice>,
+    ) -> Result<Pending<Option<f64>>> {
+        let discarding = self.sandbox.discard(chosen(paths, hunks), self.waits.open(id).given_up());
         self.settle(id, async move { Ok(discarding.await?.map(|count| count as f64)) })
     }
 
@@ -288,7 +331,7 @@ fn when_busy(rejects: bool) -> WhenBusy {
     if rejects { WhenBusy::Reject } else { WhenBusy::Copy }
 }
 
-fn kept(Point { number, name, created_at, sessions, command: _ }: Point) -> NativePoint {
+fn kept(Point { number, name, created_at, sessions, .. }: Point) -> NativePoint {
     NativePoint { number: number as f64, name, created_at: created_at as f64, sessions }
 }
 
@@ -316,6 +359,39 @@ fn named(Named { id, path, in_use, used_at }: Named) -> NativeNamed {
 
 fn copied(paths: Option<Vec<Uint8Array>>) -> Option<Vec<Vec<u8>>> {
     paths.map(|paths| paths.iter().map(|path| path.to_vec()).collect())
+}
+
+fn chosen(paths: Option<Vec<Uint8Array>>, hunks: Vec<NativeHunkChoice>) -> Chosen {
+    let choice = |NativeHunkChoice { path, ids }: NativeHunkChoice| HunkChoice { path: path.to_vec(), ids };
+    Chosen { paths: copied(paths), hunks: hunks.into_iter().map(choice).collect() }
+}
+
+fn reviewed(found: Vec<ReviewedChange>, guards: bool) -> NativeReview {
+    let hunk = |ReviewedHunk { id, before, now, added, removed, text }: ReviewedHunk| {
+        let lines = vec![before.start, before.count, now.start, now.count];
+        NativeHunk { id, lines, added, removed, text: Piece(text) }
+    };
+    let split = |ReviewedChange { change, group, reason, added, removed, hunks, without }: ReviewedChange| {
+        let group = match group {
+            ReviewGroup::RunsLater => "runsLater",
+            ReviewGroup::Generated => "generated",
+            ReviewGroup::Large => "large",
+            ReviewGroup::Binary => "binary",
+            ReviewGroup::Source => "source",
+        };
+        let without = without.map(|without| match without {
+            WithoutHunks::Kind => "kind",
+            WithoutHunks::Large => "large",
+            WithoutHunks::Binary => "binary",
+            WithoutHunks::Generated => "generated",
+            WithoutHunks::MaxBytes => "maxBytes",
+        });
+        let hunks = hunks.into_iter().map(hunk).collect();
+        let (added, removed) = (added as f64, removed as f64);
+        (change, NativeReviewed { group, reason, added, removed, hunks, without })
+    };
+    let (changes, reviewed) = found.into_iter().map(split).unzip();
+    NativeReview { changes: columns(changes, guards), reviewed }
 }
 
 fn letter_of(difference: Difference) -> u8 {

@@ -1,9 +1,10 @@
 /** `nacre try`: what a command or a shell changed is shown, and becomes real or is discarded. */
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Process } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { type Cli, inTerminal, withCli } from '../helpers/cli.js'
+import { type Cli, inTerminal, startInTerminal, withCli } from '../helpers/cli.js'
+import { withSandbox } from '../helpers/invariants.js'
 
 /** A directory with a file, for `--cwd`. */
 function place({ root }: Cli): string {
@@ -86,7 +87,7 @@ describe('on a terminal', () => {
       await terminal.write("PS1='ready> '\n")
       await asked(terminal, 'ready> ')
       await terminal.write("printf 'one\\n\\033[31mtwo\\n' > new; exit\n")
-      await asked(terminal, 'c: commit, d: show the diff, k: keep as try-')
+      await asked(terminal, 'c: commit, d: show the diff, r: review hunk by hunk, k: keep as try-')
       expect(existsSync(path.join(directory, 'new'))).toBe(false)
       await terminal.write('?\nd\n')
       await asked(terminal, '+one')
@@ -111,6 +112,44 @@ describe('on a terminal', () => {
       await asked(terminal, 'committed 1 change')
       expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
       expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
+    }))
+
+  it('commits, takes back and leaves changes hunk by hunk', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      const lines = Array.from({ length: 40 }, (_, line) => `${line}\n`).join('')
+      writeFileSync(path.join(directory, 'lines'), lines)
+      mkdirSync(path.join(directory, 'old'))
+      const read = (file: string) => readFileSync(path.join(directory, file), 'utf8')
+      const terminal = await startInTerminal(
+        sandbox,
+        `try "sed -i 's/^2$/two/; s/^20$/twenty/; s/^38$/last/' lines; mkdir dir node_modules .vscode; echo a > dir/a
+          echo b > dir/b; echo c > node_modules/c; echo {} > .vscode/tasks.json; chmod 700 old"`,
+      )
+      await asked(terminal, '2 runs later on this machine, 5 source, 2 generated')
+      await terminal.write('r\n')
+      for (const [question, answer] of [
+        ['created .vscode/tasks.json', 'n'],
+        ['created dir/a', 'y'],
+        ['created dir/b', 's'],
+        ['hunk 1 of 3', 'y'],
+        ['hunk 2 of 3', 'n'],
+        ['hunk 3 of 3', 's'],
+        ['metadata old', 'y'],
+        ['1 generated,', 'n'],
+      ] as const) {
+        await asked(terminal, question)
+        await terminal.write(`${answer}\n`)
+      }
+      await asked(terminal, 'discarded 5 changes')
+      await asked(terminal, 'committed 4 changes')
+      expect(read('lines')).toBe(lines.replace('\n2\n', '\ntwo\n'))
+      expect(readdirSync(directory).sort()).toEqual(['dir', 'lines', 'old'])
+      expect(readdirSync(path.join(directory, 'dir'))).toEqual(['a'])
+      await terminal.write('r\ny\na\n')
+      await asked(terminal, 'committed 2 changes')
+      expect(await terminal.waitForExit()).toMatchObject({ exitCode: 0 })
+      expect(read('lines')).toBe(lines.replace('\n2\n', '\ntwo\n').replace('\n38\n', '\nlast\n'))
+      expect(read('dir/b')).toBe('b\n')
     }))
 
   it('takes answers that are typed before their questions', () =>

@@ -26,7 +26,7 @@ describe('the budget of a command', () => {
     )) as SandboxError
     expect(error).toMatchObject({ code: 'BUDGET_EXCEEDED', kind: 'limit' })
     expect(error.message).toMatch(
-      /has used its budget up and was ended by SIGTERM: budget\.cpuMs of the command is 100/,
+      /has used its budget up, and was ended by SIGTERM \(budget\.cpuMs of the command is 100\) after /,
     )
     expect(error.result).toMatchObject({
       stdout: 'so far\n',
@@ -147,7 +147,7 @@ describe('the budget of a session', () => {
       result: { stdout: 'out\n', killedBy: { by: 'budget', reason } },
     })
     // Over HTTP, it may arrive too late.
-    const unrun = /did not start: budget\.cpuMs|has used up its budget\.cpuMs/
+    const unrun = /was given up before it began \(budget\.cpuMs|has used up its budget\.cpuMs/
     expect(second).toMatchObject({ code: 'BUDGET_EXCEEDED', message: expect.stringMatching(unrun) })
     expect(await idle.waitForExit()).toMatchObject({ reason: 'killed', signal: 'SIGTERM' })
     const later = [session.exec('echo later'), session.startProcess('sleep 600')]

@@ -68,7 +68,8 @@ export const typescript: Builder = {
   sources: ['top.ts', 'inner/below.ts'],
 }
 
-const isHere = (program: string) =>
+/** Whether a program is on this machine. */
+export const isHere = (program: string) =>
   (process.env.PATH ?? '').split(':').some((directory) => existsSync(path.resolve(directory, program)))
 
 /** The tests of a builder. None if it is not on this machine. */

@@ -267,9 +267,10 @@ describe.each(tiers.filter(({ hasMounts }) => hasMounts))('with $name', (tier) =
       expect(all).toContain('cannot be preloaded')
       expect(denials).toEqual([
         {
-          kind: 'read',
-          target: expect.stringMatching(/\/work\/data\.so$/),
+          ...{ kind: 'read', target: expect.stringMatching(/\/work\/data\.so$/) },
           rule: 'isolation.network.programs',
+          ...{ program: expect.stringMatching(/\/bin\/client$/), pid: expect.any(Number) },
+          command: expect.stringContaining('client 3128'),
         },
       ])
     }

@@ -161,6 +161,7 @@ export function sharedWays({ sandbox, session, process, stream, command }: Place
     checkpoint: [way('checkpoint', (o) => sandbox.checkpoint(o))],
     'workspace.changes': [way('workspace.changes', (o) => workspace.changes(o))],
     'workspace.diff': [way('workspace.diff', (o) => workspace.diff(o))],
+    'workspace.review': [way('workspace.review', (o) => workspace.review(o))],
     'workspace.commit': [way('workspace.commit', (o) => workspace.commit(o))],
     'workspace.discard': [way('workspace.discard', (o) => workspace.discard(o))],
   }

@@ -233,6 +233,7 @@ const bodies: Record<string, object> = {
   '/v1/processes/{processId}/wait-for-port': { port: 1 },
   '/v1/sessions/{sessionId}/files/copy': { from: 'a', to: 'b' },
   '/v1/sessions/{sessionId}/files/remove': { path: 'a' },
+  '/v1/sessions/{sessionId}/why': { target: '/a' },
 }
 
 /** Routes whose options are those of another call. */

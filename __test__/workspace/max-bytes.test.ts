@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
-import type { SandboxError } from 'nacre'
+import type { Sandbox, SandboxError } from 'nacre'
 import { expect, it } from 'vitest'
 import { processIn } from '../contract/helper.js'
 import { withSandbox } from '../helpers/invariants.js'
@@ -42,6 +42,7 @@ it('background processes and daemons end, too', () =>
     const pid = path.join(path.dirname(stateDir), 'pid')
     const writer = await sandbox.startProcess(WRITE)
     expect(await writer.waitForExit()).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
+    await settled(sandbox)
     const go = `${pid}-go`
     const daemon = `echo $$ > ${pid}; until [ -e ${go} ]; do sleep 0.01; done; ${WRITE}`
     await sandbox.exec(`rm big; (setsid bash -c '${daemon}' &)`)
@@ -54,7 +55,19 @@ it('background processes and daemons end, too', () =>
       () => processIn(pid) === undefined || undefined,
       () => 'the daemon lives',
     )
+    await settled(sandbox)
   }, limited))
+
+/** What comes while the others are still being killed is given up, too. */
+const settled = (sandbox: Sandbox) =>
+  until(
+    () =>
+      sandbox.exec('true').then(
+        () => true,
+        () => undefined,
+      ),
+    () => 'no command runs any more',
+  )
 
 it('below the limit, nothing is killed, whatever other programs write to the disk', () =>
   withSandbox(async ({ sandbox, stateDir }) => {

@@ -66,7 +66,7 @@ describe('a merge', () => {
         `${edit(1, 'first')}; mkdir new; echo 1 >new/first; ln -s first new/link; rm other; chmod 700 old`,
         `${edit(4, 'second')}; mkdir new; echo 2 >new/second; chmod +x lines; mv old/deep old/moved`,
         `${edit(8, 'third')}; rm -r old/file; printf '\\0three' >binary; mkfifo pipe; echo same >same; mkdir -m 750 new-directory`,
-        'echo same >same; echo four >fourth; touch -d @1 fourth',
+        'echo same >same; echo four >fourth; touch -d @1 fourth; mkdir node_modules; cp -p fourth node_modules',
       ]
       await withMerged(sandbox, commands, {}, async (merged, conflicts) => {
         expect(conflicts).toEqual([])
@@ -81,6 +81,8 @@ describe('a merge', () => {
           'created new/first',
           'created new/link',
           'created new/second',
+          'created node_modules',
+          'created node_modules/fourth',
           'metadata old',
           'deleted old/deep',
           'deleted old/deep/file',
@@ -91,15 +93,18 @@ describe('a merge', () => {
           'created pipe',
           'created same',
         ])
-        expect(await output(merged, 'stat -c "%a %n" lines old new-directory; stat -c %Y fourth')).toBe(
-          '755 lines\n700 old\n750 new-directory\n1\n',
+        expect(await output(merged, 'stat -c "%a %n" lines old new-directory')).toBe(
+          '755 lines\n700 old\n750 new-directory\n',
         )
+        // What is generated keeps its time, so that builds notice the sources.
+        const newer = 'stat -c %Y node_modules/fourth; find fourth -newermt @1000000000'
+        expect(await output(merged, newer)).toBe('1\nfourth\n')
         // Nothing is real before the commit.
         expect(readdirSync(directory)).not.toContain('fourth')
         await merged.workspace.commit()
         expect(readFileSync(path.join(directory, 'lines'), 'utf8')).toBe(expected.join(''))
         expect(readdirSync(directory).sort()).toEqual(
-          ['binary', 'fourth', 'lines', 'new', 'new-directory', 'old', 'pipe', 'same'].sort(),
+          ['binary', 'fourth', 'lines', 'new', 'new-directory', 'node_modules', 'old', 'pipe', 'same'].sort(),
         )
       })
     }),

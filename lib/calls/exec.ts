@@ -111,7 +111,7 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   outputLimit?: number
   /**
    * What the command may use. When it has used that, it is killed like on a timeout, and exec rejects with BUDGET_EXCEEDED; the
-   * result has the output so far. The budget holds, too, when the command has become a process. Default: no limit.
+   * result has the output so far. With control groups, the budget holds, too, when the command has become a process. Default: no limit.
    */
   budget?: Budget
   /**

@@ -77,7 +77,7 @@ export interface SandboxOptions {
   limits?: Limits
   /**
    * What all sessions may use in all. When they have used that, their commands and processes are killed, and later ones reject
-   * with BUDGET_EXCEEDED; files can be read. Durable jobs do not count. Default: no limit.
+   * with BUDGET_EXCEEDED; files can be read. Durable jobs do not count; a fork may use as much again. Default: no limit.
    */
   budget?: Budget
   /**

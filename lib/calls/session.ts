@@ -70,8 +70,8 @@ export const historyOptions = table<HistoryOptions>()({ limit: { ...count(1, 100
 /** Options of {@link Session.why}. */
 export interface WhyOptions {
   /**
-   * The program that wants to connect, as a key of {@link NetworkRules.programs}. Any other name stands for the other programs.
-   * Default: they.
+   * The program that wants to connect, as a key of {@link NetworkRules.programs}. Default: a program that has no hosts of its own,
+   * as with any other name.
    */
   program?: string
 }

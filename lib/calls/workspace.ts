@@ -2,16 +2,17 @@
 
 import { fromBase64 } from '../base/base64.js'
 import { base64, dataSchema, type WireData } from '../schema/command.js'
-import { either, mapped, object, oneOf, text } from '../schema/constructors.js'
+import { either, mapped, object, oneOf, list as optionList, pattern, text } from '../schema/constructors.js'
 import { type FromBase64, type Kind, type OptionValues, table } from '../schema/kind.js'
 import { displayName, identifier } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
-import { type CheckedPath, checkPath, directory, encodePath, isText } from '../schema/paths.js'
+import { type CheckedPath, checkPath, directory, encodePath, isText, sandboxPath } from '../schema/paths.js'
 import { refusal } from '../schema/read.js'
 import {
   boolean,
   bytes,
   date,
+  type Fields,
   list,
   number,
   optional,
@@ -66,6 +67,10 @@ export const workspaceOptions = table<WorkspaceOptions>()({
   maxBytes: count(1, Number.MAX_SAFE_INTEGER),
   undoSteps: { ...count(0, 100), default: 0 },
 })
+
+/** A path from JSON. */
+const decodePath = (path: WireData, fromBase64: FromBase64, name: string) =>
+  typeof path === 'string' ? path : fromBase64(base64.read(path.base64, `${name}.base64`))
 
 const MODES = ['direct', 'copy-on-write'] as const
 
@@ -151,25 +156,24 @@ const entryKind = wordOf('file', 'directory', 'symlink', 'fifo', 'socket', 'devi
 const entry = { kind: entryKind, size: number, mode: number }
 const encoder = new TextEncoder()
 
-export const change = reply<Change>(
-  {
-    path: replyText,
-    pathBytes: {
-      ...bytes,
-      name: 'pathBase64',
-      description: 'Omitted if `path` is the whole name.',
-      isOptional: true,
-      isSent: ({ path, pathBytes }: Change) => !isText({ bytes: pathBytes, shown: path }),
-      decode: (json, _encoding, { path }: Change) =>
-        json === undefined ? encoder.encode(path) : fromBase64(json),
-    },
-    type: wordOf('created', 'modified', 'deleted', 'replaced', 'metadata'),
-    ...entry,
-    before: orNull(reply(entry)),
-    withheld: optional(replyText),
+const changeMembers: Fields<Change> = {
+  path: replyText,
+  pathBytes: {
+    ...bytes,
+    name: 'pathBase64',
+    description: 'Omitted if `path` is the whole name.',
+    isOptional: true,
+    isSent: ({ path, pathBytes }: Change) => !isText({ bytes: pathBytes, shown: path }),
+    decode: (json, _encoding, { path }: Change) =>
+      json === undefined ? encoder.encode(path) : fromBase64(json),
   },
-  'Change',
-)
+  type: wordOf('created', 'modified', 'deleted', 'replaced', 'metadata'),
+  ...entry,
+  before: orNull(reply(entry)),
+  withheld: optional(replyText),
+}
+
+export const change = reply<Change>(changeMembers, 'Change')
 
 /** Options of {@link Workspace.changes}. */
 export interface WorkspaceChangesOptions {
@@ -194,9 +198,7 @@ export const workspacePaths: Kind<(string | Uint8Array)[], CheckedPath[]> = {
     rule: 'must be a list of paths, each as text or bytes like {"base64": "/w=="}',
     encode: (paths: CheckedPath[]) => paths.map(encodePath),
     decode: (json: WireData[], fromBase64: FromBase64) =>
-      json.map((path, at) =>
-        typeof path === 'string' ? path : fromBase64(base64.read(path.base64, `[${at}].base64`)),
-      ),
+      json.map((path, at) => decodePath(path, fromBase64, `[${at}]`)),
   },
   bounds: 'a list of paths, not empty',
 }
@@ -217,8 +219,164 @@ export const workspaceDiffOptions = table<WorkspaceDiffOptions>()({
   maxBytes: { ...count(1, 1 << 30), default: 256 << 20 },
 })
 
+/** Options of {@link Workspace.review}. */
+export interface WorkspaceReviewOptions extends WorkspaceChangesOptions {
+  /** Maximum bytes of all hunks together, 1 to 67108864. Files beyond it have none. Default: 4194304 (4 MiB). */
+  maxBytes?: number
+}
+
+export const workspaceReviewOptions = table<WorkspaceReviewOptions>()({
+  ...workspaceChangesOptions,
+  maxBytes: { ...count(1, 64 << 20), default: 4 << 20 },
+})
+
+/** Lines of a file that differ, with up to three equal ones around them. */
+export interface Hunk {
+  /** Names these lines at this place of this file. Other lines have another id. */
+  id: string
+  /** Where they are in the real file: the first line, from 1; the line before, if there are none. */
+  beforeStart: number
+  /** How many lines that are. */
+  beforeLines: number
+  /** Where they are in the workspace. */
+  start: number
+  /** How many lines that are. */
+  lines: number
+  /** Lines that it adds. */
+  added: number
+  /** Lines that it removes. */
+  removed: number
+  /** As a patch has it, from `@@` on. Bytes that are not UTF-8 appear as U+FFFD. */
+  text: string
+}
+
+/** A change in a {@link Review}. */
+export interface ReviewedChange extends Change {
+  /** Why it runs later, or counts as generated: one clause. Only in these groups. */
+  reason?: string
+  /** Lines that it adds. 0 for what has no lines, or is not read. */
+  added: number
+  /** Lines that it removes. */
+  removed: number
+  /** Its differences, in their order. */
+  hunks: Hunk[]
+  /**
+   * Why there are no hunks. `kind`: only the changed content of a file has hunks. `large`: above 1 MiB. `generated`: a
+   * generated file that is new or deleted. `maxBytes`: other changes have used them up.
+   */
+  withoutHunks?: 'kind' | 'large' | 'binary' | 'generated' | 'maxBytes'
+}
+
+/** The changes of a workspace in groups. Each change is in the first one that fits. */
+export interface Review {
+  /** Programs of the machine run or obey it later, like git hooks. */
+  runsLater: ReviewedChange[]
+  /** Programs have generated it, by evidence in the real directory. */
+  generated: ReviewedChange[]
+  /** Files above 1 MiB, before or now. */
+  large: ReviewedChange[]
+  /** Files with a NUL in the first 8000 bytes, before or now. */
+  binary: ReviewedChange[]
+  /** All else. */
+  source: ReviewedChange[]
+}
+
+const hunk = reply<Hunk>(
+  {
+    ...{ id: replyText, beforeStart: number, beforeLines: number, start: number, lines: number },
+    ...{ added: number, removed: number, text: replyText },
+  },
+  'Hunk',
+)
+
+const reviewed = list(
+  reply<ReviewedChange>(
+    {
+      ...changeMembers,
+      ...{ reason: optional(replyText), added: number, removed: number, hunks: list(hunk) },
+      withoutHunks: optional(wordOf('kind', 'large', 'binary', 'generated', 'maxBytes')),
+    },
+    'ReviewedChange',
+  ),
+)
+
+export const review = reply<Review>(
+  { runsLater: reviewed, generated: reviewed, large: reviewed, binary: reviewed, source: reviewed },
+  'Review',
+)
+
+/** Which command has last written a path. */
+export interface Blame {
+  /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
+  command: string
+  /** The ids of the sessions that ran it. */
+  sessions: string[]
+  /** When it began. */
+  startedAt: Date
+  /** What it has done to the path. */
+  type: 'created' | 'modified' | 'deleted' | 'replaced'
+  /** How many calls of {@link Sandbox.undo} take it back: 1 for the last command that has a step. */
+  undos: number
+}
+
+export const blame = reply<Blame>(
+  {
+    ...{ command: replyText, sessions: list(replyText), startedAt: date },
+    ...{ type: wordOf('created', 'modified', 'deleted', 'replaced'), undos: number },
+  },
+  'Blame',
+)
+
+/** Some hunks of a changed file. */
+export interface HunkChoice {
+  /** The file; relative to the workspace, or absolute inside it. */
+  path: string | Uint8Array
+  /** The `id` of each {@link Hunk}: 1 to 10000 of 16 hexadecimal digits. */
+  ids: string[]
+}
+
+const MOST_HUNKS = 10_000
+
+const hunkIds = pattern(/^[0-9a-f]{16}$/, 'must be the id of a hunk, like 0123456789abcdef')
+
+export const hunkChoiceOptions = table<HunkChoice>()({
+  path: sandboxPath,
+  ids: optionList(hunkIds, MOST_HUNKS, {
+    rule: 'must be a list of 1 to 10000 ids of hunks',
+    bounds: 'a list of 1 to 10000 ids of hunks',
+  }),
+})
+
+const hunkList = optionList(object(hunkChoiceOptions, ['path', 'ids']), MOST_HUNKS, {
+  rule: 'must be a list of at most 10000 objects with path and ids',
+  bounds: 'a list of at most 10000 objects with path and ids',
+})
+
+type CheckedHunks = ReturnType<(typeof hunkList)['read']>
+
+/** Some hunks of changed files. */
+export const hunkChoices: Kind<HunkChoice[], CheckedHunks> = {
+  ...hunkList,
+  json: {
+    schema: { items: { schema: { options: hunkChoiceOptions, required: ['path', 'ids'], isOpen: false } } },
+    encode: (choices: CheckedHunks) => choices.map(({ path, ids }) => ({ path: encodePath(path), ids })),
+    // What is no choice is refused by its reader.
+    decode: (json: { path?: WireData | null; ids: string[] }[], fromBase64: FromBase64) =>
+      json.map((choice, at) =>
+        typeof choice?.path === 'object' && choice.path !== null
+          ? { ...choice, path: decodePath(choice.path, fromBase64, `[${at}].path`) }
+          : choice,
+      ),
+  },
+}
+
 /** Options of {@link Workspace.commit}. */
 export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
+  /**
+   * These hunks of other files, too; without `paths`, only they. All hunks of a file are the file, with its permissions. Not with
+   * `branch`. Default: none.
+   */
+  hunks?: HunkChoice[]
   /** Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false. */
   force?: boolean
   /** Whether to wait until the disk has everything. Default: true. */
@@ -246,6 +404,7 @@ const commitMessage = text(
 
 export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
   ...workspaceChangesOptions,
+  hunks: hunkChoices,
   force: { ...flag, default: false },
   sync: { ...flag, default: true },
   branch: displayName,
@@ -254,6 +413,8 @@ export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
 
 /** Options of {@link Workspace.discard}. */
 export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
+  /** These hunks of other files, too; without `paths`, only they. All hunks of a file are the file. Default: none. */
+  hunks?: HunkChoice[]
   /**
    * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having discarded nothing. A
    * discard that has begun goes on, and the abort has no effect.
@@ -261,7 +422,10 @@ export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
   signal?: AbortSignal
 }
 
-export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ ...workspaceChangesOptions })
+export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({
+  ...workspaceChangesOptions,
+  hunks: hunkChoices,
+})
 
 /** What {@link Workspace.commit} did. */
 export interface Commit {
@@ -319,12 +483,26 @@ export interface Workspace {
    */
   diff(options?: WorkspaceDiffOptions): Promise<Uint8Array>
   /**
+   * Groups the changes for a person who reviews them, with the hunks of texts. `commit` and `discard` take hunks by their ids.
+   *
+   * Rejects like {@link Workspace.diff}.
+   */
+  review(options?: WorkspaceReviewOptions): Promise<Review>
+  /**
+   * Finds the command that has last written a path: its content, or its target. With `undoSteps`, from the steps that are kept.
+   * What has no step, like a file call, is part of the command before it. Null if the path has not changed since the first step, or
+   * by something before it. A fork begins without steps.
+   *
+   * Rejects with INVALID_PATH for a path outside the workspace.
+   */
+  blame(path: string | Uint8Array): Promise<Blame | null>
+  /**
    * Applies the changes to the real directory. Waits for the running commands of all sessions, and stops background
    * processes for the moment; new commands wait. Do not await it while reading the stream of a command. Each file is replaced in one step, and the whole is journaled: if this process dies, what
    * has begun is completed. What gets another content gets the present time.
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
-   * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
+   * error names them), FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
    * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group. With `branch`, also with
    * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, and FILE_TOO_LARGE for a file
    * of more than 512 MiB.
@@ -332,10 +510,9 @@ export interface Workspace {
   commit(options?: WorkspaceCommitOptions): Promise<Commit>
   /**
    * Takes changes back: the paths are again as in the real directory. The state of the shells stays. Waits and stops
-   * programs like {@link Workspace.commit}. With `paths`, what gets another content gets the present time; without, all of it
-   * gets its real time.
+   * programs like {@link Workspace.commit}. What gets another content gets the present time, unless it is generated.
    *
-   * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE,
+   * Rejects with FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE,
    * PERMISSION_DENIED or ENGINE_ERROR, a part of the changes may be discarded.
    */
   discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }>

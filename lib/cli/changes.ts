@@ -21,6 +21,11 @@ export async function printChanges(changes: Change[]): Promise<void> {
 /** A patch: byte for byte, except on a terminal, where it has the colours of git. */
 export async function printDiff(patch: Uint8Array): Promise<void> {
   if (process.stdout.isTTY !== true) return void (await write(process.stdout, patch))
+  await printPatch(new TextDecoder().decode(patch))
+}
+
+/** A part of a patch, for a person. */
+export async function printPatch(patch: string): Promise<void> {
   const { bold, cyan, green, red } = colorsOf(process.stdout)
   const paints: [string, (line: string) => string][] = [
     ['diff --git ', bold],
@@ -30,7 +35,7 @@ export async function printDiff(patch: Uint8Array): Promise<void> {
   ]
   // A program wrote the content, which must not drive the terminal. Tabs are harmless.
   const shown = (line: string) => line.split('\t').map(printable).join('\t')
-  for (const line of new TextDecoder().decode(patch).trimEnd().split('\n')) {
+  for (const line of patch.replace(/\n$/, '').split('\n')) {
     const [, paint = (text: string) => text] = paints.find(([start]) => line.startsWith(start)) ?? []
     await printLine(paint(shown(line)))
   }

@@ -12,6 +12,7 @@ import { withExamples } from './examples.js'
 import { run } from './exec.js'
 import { runInTerminal } from './exec-terminal.js'
 import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
+import { printGroups, reviewChanges } from './review.js'
 import { onSignals } from './signals.js'
 import { choose, isInteractive, note, printable } from './terminal.js'
 import { commandOf, existingDirectory, isolationOption, variable } from './values.js'
@@ -107,12 +108,22 @@ async function tryOut(command: string | string[] | undefined, options: Options):
 async function decide(sandbox: Sandbox, id: string, then: Fate | undefined): Promise<Fate> {
   if (then === 'commit') await commitChanges(sandbox, {})
   if (then !== undefined) return then
+  await printGroups(await sandbox.workspace.review({ maxBytes: 1 }))
   for (;;) {
-    const choice = await choose({ c: 'commit', d: 'show the diff', k: `keep as ${id}`, x: 'discard' })
+    const choice = await choose({
+      ...{ c: 'commit', d: 'show the diff', r: 'review hunk by hunk' },
+      ...{ k: `keep as ${id}`, x: 'discard' },
+    })
     if (choice === 'x') return 'discard'
     if (choice === 'k' || choice === undefined) return 'keep'
     try {
       if (choice === 'd') await printDiff(await sandbox.workspace.diff())
+      if (choice === 'r') {
+        await reviewChanges(sandbox)
+        const left = await sandbox.workspace.changes()
+        if (left.length === 0) return 'commit'
+        await printChanges(left)
+      }
       if (choice === 'c' && (await commitOrGoBack(sandbox))) return 'commit'
     } catch (error) {
       // Another choice may work.

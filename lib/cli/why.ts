@@ -33,7 +33,10 @@ export function addWhy(program: Command, finish: Finish): void {
     const { Sandbox } = await import('../backends/native/sandbox.js')
     await using sandbox = new Sandbox({ cwd: options.cwd, ...isolationOf(options) })
     await using session = await sandbox.createSession()
-    const denials = await session.why(target, options.program === undefined ? {} : { program: options.program })
+    const denials = await session.why(
+      target,
+      options.program === undefined ? {} : { program: options.program },
+    )
     if (options.json) await printJson(denials)
     else if (denials.length === 0) await printLine(`${printable(target)}: no rule refuses it`)
     else

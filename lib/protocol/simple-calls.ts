@@ -17,12 +17,15 @@ import { processStats, sandboxStats, sessionStats } from '../calls/stats.js'
 import { serverArchive, suspendedOnServer, suspendOptions } from '../calls/suspend.js'
 import { waitEnd, waitForOptions, waitOptions } from '../calls/waits.js'
 import {
+  blame,
   change,
   commit,
   namedWorkspace,
+  review,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiscardOptions,
+  workspaceReviewOptions,
   workspaceUsage,
 } from '../calls/workspace.js'
 import { bytes } from '../schema/numbers.js'
@@ -150,6 +153,18 @@ export const workspaceCalls = {
     ...{ name: 'workspace.changes', options: workspaceChangesOptions },
     errors: [...opening, 'INVALID_PATH'],
     ...repeated('the comparison'),
+  }),
+  review: simple('POST', '/v1/workspace/review', review, {
+    summary: 'Groups what differs from the real directory, with the hunks of texts.',
+    ...{ name: 'workspace.review', options: workspaceReviewOptions },
+    errors: [...opening, 'INVALID_PATH', 'FILE_TOO_LARGE', 'PERMISSION_DENIED'],
+    ...repeated('the comparison'),
+  }),
+  blame: simple('POST', '/v1/workspace/blame', only('blame', orNull(blame)), {
+    summary: 'Returns the command that has last written a path, from the steps that are kept.',
+    ...{ args: { path: sandboxPath }, required: ['path'] },
+    errors: [...opening, 'INVALID_PATH'],
+    waits: true,
   }),
   commit: simple('POST', '/v1/workspace/commit', commit, {
     summary: 'Applies changes to the real directory. Ends early only while it waits for running commands.',

@@ -56,7 +56,10 @@ export class Session extends Runner implements api.AnySession {
   }
 
   async why(target: string, options?: api.WhyOptions): Promise<api.Denial[]> {
-    const about = { target: readArgument(wanted.read, target, 'target'), ...planOf(backendCalls.why, options) }
+    const about = {
+      target: readArgument(wanted.read, target, 'target'),
+      ...planOf(backendCalls.why, options),
+    }
     return calledBy(this.why, this.#backend.why({ sessionId: this.id, ...about }))
   }
 

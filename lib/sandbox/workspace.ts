@@ -6,6 +6,7 @@ import { planOf } from '../protocol/endpoint.js'
 import { workspaceCalls } from '../protocol/simple-calls.js'
 import { planDiff } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
+import { checkPath } from '../schema/paths.js'
 import type { WorkspaceBackend } from './backend.js'
 
 export class Workspace implements api.Workspace {
@@ -25,6 +26,14 @@ export class Workspace implements api.Workspace {
 
   async diff(options?: api.WorkspaceDiffOptions): Promise<Uint8Array> {
     return calledBy(this.diff, this.#backend.diff(planDiff(options)))
+  }
+
+  async review(options?: api.WorkspaceReviewOptions): Promise<api.Review> {
+    return calledBy(this.review, this.#backend.review(planOf(workspaceCalls.review, options)))
+  }
+
+  async blame(path: string | Uint8Array): Promise<api.Blame | null> {
+    return calledBy(this.blame, this.#backend.blame({ path: checkPath(path, 'path') }))
   }
 
   async commit(options?: api.WorkspaceCommitOptions): Promise<api.Commit> {

@@ -14,6 +14,7 @@ const SYNONYMS = new Map([
   ['cmd', ['command']],
   ['columns', ['cols']],
   ['copyonwrite', ['workspace', 'mode']],
+  ['cpu', ['budget', 'cpuMs']],
   ['deny', ['network']],
   ['directory', ['cwd']],
   ['memory', ['limits']],
@@ -28,6 +29,7 @@ const SYNONYMS = new Map([
 
 /** Options that callers look for at the wrong call, and where they are. */
 const PLACES = new Map([
+  ['budget', 'new Sandbox, createSession or exec'],
   ['healthCheck', 'startService'],
   ['isolation', 'new Sandbox or createSession'],
   ['limits', 'new Sandbox, startProcess or jobs.start'],

@@ -26,7 +26,7 @@ pub use sandbox::{
     NativeSecret, NativeSession, NativeTiers, NativeUser,
 };
 pub use workspace::{
-    NativeArchive, NativeChanges, NativeCommit, NativeConflictHunk, NativeMergeConflict, NativeNamed, NativePoint,
-    NativeResumed, NativeRollback, NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig,
-    NativeWorkspaceOffer,
+    NativeArchive, NativeBlame, NativeChanges, NativeCommit, NativeConflictHunk, NativeHunk, NativeHunkChoice,
+    NativeMergeConflict, NativeNamed, NativePoint, NativeResumed, NativeReview, NativeReviewed, NativeRollback,
+    NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig, NativeWorkspaceOffer,
 };

@@ -1,7 +1,7 @@
 //! A copy-on-write workspace.
 
 use crate::piece::Piece;
-use napi::bindgen_prelude::Float64Array;
+use napi::bindgen_prelude::{Float64Array, Uint8Array};
 use napi_derive::napi;
 
 /// A copy-on-write workspace.
@@ -70,6 +70,75 @@ pub struct NativeWithheld {
     pub index: u32,
     /// Why, in one clause.
     pub reason: String,
+}
+
+/// The command that has last written a path.
+#[napi(object, object_from_js = false)]
+pub struct NativeBlame {
+    /// The command, or its start.
+    pub command: String,
+    /// The sessions that ran it.
+    pub sessions: Vec<String>,
+    /// When it began, in milliseconds since 1970.
+    pub started_at: f64,
+    /// What it has done to the path.
+    #[napi(ts_type = "'created' | 'modified' | 'deleted' | 'replaced'")]
+    pub kind: &'static str,
+    /// How many steps back it is.
+    pub steps: u32,
+}
+
+/// Some hunks of a changed file.
+#[napi(object, object_to_js = false)]
+pub struct NativeHunkChoice {
+    /// Relative to the workspace.
+    pub path: Uint8Array,
+    /// The ids of the hunks.
+    pub ids: Vec<String>,
+}
+
+/// Changed paths, and what a person needs to review them.
+#[napi(object, object_from_js = false)]
+pub struct NativeReview {
+    /// The paths.
+    pub changes: NativeChanges,
+    /// What belongs to each of them.
+    pub reviewed: Vec<NativeReviewed>,
+}
+
+/// What a person needs to review a change.
+#[napi(object, object_from_js = false)]
+pub struct NativeReviewed {
+    /// The group.
+    #[napi(ts_type = "'source' | 'generated' | 'runsLater' | 'large' | 'binary'")]
+    pub group: &'static str,
+    /// Why it is in the group, in one clause.
+    pub reason: Option<String>,
+    /// The lines that it adds.
+    pub added: f64,
+    /// The lines that it removes.
+    pub removed: f64,
+    /// The differences.
+    pub hunks: Vec<NativeHunk>,
+    /// Why there are none.
+    #[napi(ts_type = "'kind' | 'large' | 'binary' | 'generated' | 'maxBytes'")]
+    pub without: Option<&'static str>,
+}
+
+/// Lines that differ.
+#[napi(object, object_from_js = false)]
+pub struct NativeHunk {
+    /// Names these lines at this place of this file.
+    pub id: String,
+    /// The first line in the real directory, how many there are, and the same in the workspace.
+    pub lines: Vec<u32>,
+    /// How many lines it adds.
+    pub added: u32,
+    /// How many lines it removes.
+    pub removed: u32,
+    /// As a patch has it.
+    #[napi(ts_type = "Buffer")]
+    pub text: Piece,
 }
 
 /// What a commit has applied.

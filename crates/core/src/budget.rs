@@ -149,14 +149,14 @@ impl SessionBudgets {
 }
 
 /// Resolves once a command, or the process that it has become, has used its budget up; `None` if that ends before. `others`: the
-/// roots of the processes of its session that are not of it.
+/// roots of the processes of its session that are not of it; `None` if they cannot be told from it any more.
 pub(crate) async fn used_up_by(
     process: &Process,
     budget: &Arc<Budget>,
-    others: impl Fn() -> Vec<Pid> + Send + Sync + 'static,
+    others: impl Fn() -> Option<Vec<Pid>> + Send + Sync + 'static,
 ) -> Option<KilledBy> {
     let tree = process.birth().await?.tree;
-    let roots = Box::new(move || [others(), tree.spare.clone()].concat());
+    let roots = Box::new(move || Some([others()?, tree.spare.clone()].concat()));
     let counted = match tree.group {
         Some(_) => Counted::Group,
         None => Counted::Command(Others { roots, seen: HashMap::new() }),
@@ -187,8 +187,8 @@ async fn run_out<'a>(
         let left = budgets.iter().map(|budget| budget.left()).min().unwrap_or_default();
         let soonest = (left / processors).max(SHORTEST).max(begun.elapsed() * SHARE);
         wait = match used {
-            Some(Duration::ZERO) => (wait * 2).clamp(soonest, soonest.max(LONGEST_IDLE)),
-            _ => soonest,
+            Some(Duration::ZERO) | None => (wait * 2).clamp(soonest, soonest.max(LONGEST_IDLE)),
+            Some(_) => soonest,
         };
         let now = Instant::now();
         tokio::select! {
@@ -233,7 +233,7 @@ enum Counted {
 /// The processes of a session that are not of a command.
 struct Others {
     /// The roots of their trees.
-    roots: Box<dyn Fn() -> Vec<Pid> + Send + Sync>,
+    roots: Box<dyn Fn() -> Option<Vec<Pid>> + Send + Sync>,
     /// Their parents, and their clock ticks with those of what they have reaped. Once the supervisor has reaped one, its own count
     /// has these, too.
     seen: HashMap<Identity, (i32, u64)>,
@@ -267,16 +267,16 @@ impl Counted {
             Self::Group => in_group,
             Self::Command(others) => {
                 let (all, members) = below(supervisor)?;
-                Some(ticks(all.saturating_sub(others.ticks(supervisor, &members))))
+                Some(ticks(all.saturating_sub(others.ticks(supervisor, &members)?)))
             }
         }
     }
 }
 
 impl Others {
-    fn ticks(&mut self, supervisor: Pid, members: &[Stat]) -> u64 {
+    fn ticks(&mut self, supervisor: Pid, members: &[Stat]) -> Option<u64> {
         self.seen.retain(|_, (parent, _)| *parent == supervisor.raw());
-        let mut trees: HashSet<Pid> = (self.roots)().into_iter().collect();
+        let mut trees: HashSet<Pid> = (self.roots)()?.into_iter().collect();
         // Parents come first.
         for stat in members {
             let of_tree = Pid::new(stat.parent).is_some_and(|parent| trees.contains(&parent));
@@ -285,7 +285,7 @@ impl Others {
                 self.seen.insert(stat.identity, (stat.parent, stat.cpu_ticks + stat.reaped_ticks));
             }
         }
-        self.seen.values().map(|(_, ticks)| ticks).sum()
+        Some(self.seen.values().map(|(_, ticks)| ticks).sum())
     }
 }
 

@@ -10,8 +10,8 @@ use nacre_archive::About;
 use nacre_containment::lock::Lock;
 use nacre_protocol::confinement;
 use nacre_protocol::workspace::{
-    self as protocol, KeeperReply, KeeperRequest, MergeConflict, Offer, Opening, Point, Skipped, Storage, Unpacking,
-    WorkspaceChange,
+    self as protocol, Blamed, Chosen, KeeperReply, KeeperRequest, MergeConflict, Offer, Opening, Point, ReviewedChange,
+    Skipped, Storage, Unpacking, WorkspaceChange,
 };
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
@@ -236,21 +236,39 @@ impl Workspace {
         answer.map(|(_, file)| read_list(file)).transpose()
     }
 
-    /// Applies changes to the real directory: those of the selected paths and below; all by default. `force` overwrites
+    /// The changed paths in groups, with hunks of at most `max_bytes` together; otherwise as [`Workspace::changes`].
+    ///
+    /// # Errors
+    /// As for [`Workspace::diff`].
+    pub fn review(
+        &self,
+        paths: Option<Vec<Vec<u8>>>,
+        max_bytes: u64,
+        stop: &Stop,
+    ) -> Result<Option<Vec<ReviewedChange>>, Error> {
+        let answer = self.compare(&KeeperRequest::Review { paths, max_bytes }, stop)?;
+        answer.map(|(_, file)| read_list(file)).transpose()
+    }
+
+    /// The command that has last written a path, if its step is kept.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`].
+    pub fn blame(&self, path: Vec<u8>) -> Result<Option<Blamed>, Error> {
+        let (_, found) = self.request(&KeeperRequest::Blame { path })?;
+        let found = message::decode(&read_all(found)?);
+        found.map_err(|error| failed(&format!("the answer of the keeper cannot be read: {error}")))
+    }
+
+    /// Applies changes to the real directory: those of the chosen paths and below, and hunks; all by default. `force` overwrites
     /// what other programs have changed, and `sync` waits for the disk. `withholds` leaves out what programs of the machine run
     /// later, unless a path names it.
     ///
     /// # Errors
     /// As for [`Workspace::changes`]; nothing is applied then. `WORKSPACE_CONFLICT` if other programs have changed the
-    /// same paths, `FILE_NOT_FOUND` if a path names no change, `NO_SPACE` and `PERMISSION_DENIED`.
-    pub fn commit(
-        &self,
-        paths: Option<Vec<Vec<u8>>>,
-        force: bool,
-        sync: bool,
-        withholds: bool,
-    ) -> Result<Commit, Error> {
-        match self.request(&KeeperRequest::Commit { paths, force, sync, withholds })? {
+    /// same paths, `FILE_NOT_FOUND` if a path names no change or a hunk does not exist, `NO_SPACE` and `PERMISSION_DENIED`.
+    pub fn commit(&self, chosen: impl Into<Chosen>, force: bool, sync: bool, withholds: bool) -> Result<Commit, Error> {
+        match self.request(&KeeperRequest::Commit { chosen: chosen.into(), force, sync, withholds })? {
             (KeeperReply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
             (KeeperReply::Conflict, paths) => {
                 let paths: Vec<Vec<u8>> = read_list(paths)?;
@@ -267,13 +285,13 @@ impl Workspace {
         }
     }
 
-    /// Restores the real versions of changed paths and of everything below; all by default. Returns how many.
+    /// Restores the real versions of changed paths and of everything below, and of hunks; all by default. Returns how many.
     ///
     /// # Errors
-    /// As for [`Workspace::changes`], and `FILE_NOT_FOUND` if a path names no change. Some changes may have been
+    /// As for [`Workspace::changes`], and `FILE_NOT_FOUND` if a path names no change or a hunk does not exist. Some changes may have been
     /// discarded after an `ENGINE_ERROR` or `NO_SPACE`.
-    pub fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> Result<u64, Error> {
-        match self.request(&KeeperRequest::Discard { paths })? {
+    pub fn discard(&self, chosen: impl Into<Chosen>) -> Result<u64, Error> {
+        match self.request(&KeeperRequest::Discard { chosen: chosen.into() })? {
             (KeeperReply::Discarded { count }, _) => Ok(count),
             (reply, _) => Err(no_change(reply)),
         }
@@ -364,12 +382,12 @@ impl Workspace {
     /// As for [`Workspace::checkpoint`].
     pub fn step(
         &self,
-        command: String,
+        (command, runs_in): (String, Vec<String>),
         sessions: Vec<String>,
         text: &[u8],
         may_seal: bool,
     ) -> Result<Option<(Point, bool)>, Error> {
-        let (request, file) = self.new_checkpoint(None, Some(command), sessions, text, may_seal)?;
+        let (request, file) = self.new_checkpoint(None, Some((command, runs_in)), sessions, text, may_seal)?;
         let Some(mut socket) = self.socket.try_lock() else { return Ok(None) };
         kept(self.request_on(&mut socket, &request, Some(file))?)
     }
@@ -377,7 +395,7 @@ impl Workspace {
     fn new_checkpoint(
         &self,
         name: Option<String>,
-        command: Option<String>,
+        command: Option<(String, Vec<String>)>,
         sessions: Vec<String>,
         text: &[u8],
         may_seal: bool,
@@ -385,7 +403,8 @@ impl Workspace {
         let file = sys::memory_file().and_then(|file| sys::replace_contents(&file, text).map(|()| file));
         let file = file.map_err(|error| failed(&format!("the state of the shells cannot be kept: {error}")))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions, command };
+        let (command, runs_in) = command.map_or_else(Default::default, |(command, runs_in)| (Some(command), runs_in));
+        let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions, command, runs_in };
         Ok((KeeperRequest::Checkpoint { point, may_seal, max_steps: self.options.undo_steps.into() }, file))
     }
 
@@ -976,9 +995,13 @@ fn other_answer() -> Error {
 
 /// The error for a path that names no change, or for a reply to another request.
 fn no_change(reply: KeeperReply) -> Error {
-    let KeeperReply::NoChange { path } = reply else { return other_answer() };
+    let (path, reason) = match reply {
+        KeeperReply::NoChange { path } => (path, "names no change".into()),
+        KeeperReply::NoHunk { path, reason } => (path, format!("cannot be taken by hunks: {reason}")),
+        _ => return other_answer(),
+    };
     let path = String::from_utf8_lossy(&path).into_owned();
-    Error { path: Some(path.clone()), ..Error::new(Code::FileNotFound, format!("'{path}' names no change")) }
+    Error { path: Some(path.clone()), ..Error::new(Code::FileNotFound, format!("'{path}' {reason}")) }
 }
 
 fn failed(message: &str) -> Error {

@@ -23,7 +23,7 @@ fn identity(path: &Path, found: &Stat) -> KnownFile {
     KnownFile {
         path: path.into(),
         file: (found.st_dev, found.st_ino),
-        changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
+        changed: (found.st_ctime, found.st_ctime_nsec as i64),
         bytes: found.st_size as u64,
     }
 }

@@ -5,6 +5,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 pub use crate::files::Kind;
@@ -51,6 +52,112 @@ pub struct WorkspaceChange {
     pub now: Option<ChangedEntry>,
     /// The entry in the real directory; `None` if it is created.
     pub before: Option<ChangedEntry>,
+}
+
+/// Some hunks of a changed file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HunkChoice {
+    /// Relative to the workspace.
+    pub path: Vec<u8>,
+    /// See [`ReviewedHunk::id`].
+    pub ids: Vec<String>,
+}
+
+/// A change as a person reviews it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewedChange {
+    /// The change.
+    pub change: WorkspaceChange,
+    /// How to look at it.
+    pub group: ReviewGroup,
+    /// Why it runs later or counts as generated: one clause.
+    pub reason: Option<String>,
+    /// The lines that it adds.
+    pub added: u64,
+    /// The lines that it removes.
+    pub removed: u64,
+    /// The differences, in their order.
+    pub hunks: Vec<ReviewedHunk>,
+    /// Why there are none.
+    pub without: Option<WithoutHunks>,
+}
+
+/// How to look at a change. The first one that holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReviewGroup {
+    /// Programs of the machine run or obey it later.
+    RunsLater,
+    /// Programs have generated it.
+    Generated,
+    /// It is too large for hunks.
+    Large,
+    /// It has no lines.
+    Binary,
+    /// All else.
+    Source,
+}
+
+/// Why a change has no hunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WithoutHunks {
+    /// It is not about the content of a file.
+    Kind,
+    /// The file is too large.
+    Large,
+    /// The file has no lines.
+    Binary,
+    /// It is generated, and created or deleted.
+    Generated,
+    /// The hunks of other changes have all bytes.
+    MaxBytes,
+}
+
+/// Lines that differ, with equal ones around them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewedHunk {
+    /// Names these lines at this place of this file.
+    pub id: String,
+    /// The lines in the real directory.
+    pub before: Lines,
+    /// The lines in the workspace.
+    pub now: Lines,
+    /// How many lines it adds.
+    pub added: u32,
+    /// How many lines it removes.
+    pub removed: u32,
+    /// As a patch has it.
+    pub text: Vec<u8>,
+}
+
+/// Lines of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    /// The first one, from 1; the one before, if there are none.
+    pub start: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl From<Range<u32>> for Lines {
+    fn from(lines: Range<u32>) -> Self {
+        let count = lines.end - lines.start;
+        Self { start: lines.start + u32::from(count > 0), count }
+    }
+}
+
+/// What a commit or a discard is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// The paths, with everything below them. `None`: all, if there are no hunks.
+    pub paths: Option<Vec<Vec<u8>>>,
+    /// Hunks of other files.
+    pub hunks: Vec<HunkChoice>,
+}
+
+impl From<Option<Vec<Vec<u8>>>> for Chosen {
+    fn from(paths: Option<Vec<Vec<u8>>>) -> Self {
+        Self { paths, hunks: Vec::new() }
+    }
 }
 
 /// A change that a commit could not apply.
@@ -144,6 +251,19 @@ pub struct Point {
     pub sessions: Vec<String>,
     /// For an automatic checkpoint: the command that it precedes, or the start of a long one.
     pub command: Option<String>,
+    /// The sessions that run this command.
+    pub runs_in: Vec<String>,
+}
+
+/// The command that has last written a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blamed {
+    /// The automatic checkpoint before it.
+    pub point: Point,
+    /// What it has done to the path.
+    pub difference: Difference,
+    /// How many automatic checkpoints there are from that one on.
+    pub steps: u32,
 }
 
 /// What two sides of a merge have made of one path that does not go together.
@@ -232,10 +352,23 @@ pub enum KeeperRequest {
         /// What comes before the paths in the file.
         head: Vec<u8>,
     },
-    /// Apply changes to the real directory. Answered by [`KeeperReply::Committed`], [`KeeperReply::Conflict`] or [`KeeperReply::NoChange`].
-    Commit {
-        /// The paths, with everything below them; all by default.
+    /// Compare with the real directory, for a person. Answered by [`KeeperReply::Done`] with a file: a list of [`ReviewedChange`].
+    Review {
+        /// The paths to compare, with everything below them; all by default.
         paths: Option<Vec<Vec<u8>>>,
+        /// Maximum bytes of all hunks.
+        max_bytes: u64,
+    },
+    /// Find the command that has last written a path. Answered by [`KeeperReply::Done`] with a file: a [`Blamed`], or `None`.
+    Blame {
+        /// Relative to the workspace.
+        path: Vec<u8>,
+    },
+    /// Apply changes to the real directory. Answered by [`KeeperReply::Committed`], [`KeeperReply::Conflict`], [`KeeperReply::NoChange`] or
+    /// [`KeeperReply::NoHunk`].
+    Commit {
+        /// Which ones.
+        chosen: Chosen,
         /// Whether to overwrite what other programs have changed meanwhile.
         force: bool,
         /// Whether to wait for the disk.
@@ -243,10 +376,11 @@ pub enum KeeperRequest {
         /// Whether to leave out what programs of the machine run later, unless a path names it.
         withholds: bool,
     },
-    /// Restore the real versions in the workspace. Answered by [`KeeperReply::Discarded`] or [`KeeperReply::NoChange`].
+    /// Restore the real versions in the workspace. Answered by [`KeeperReply::Discarded`], [`KeeperReply::NoChange`] or
+    /// [`KeeperReply::NoHunk`].
     Discard {
-        /// The paths, with everything below them; all by default.
-        paths: Option<Vec<Vec<u8>>>,
+        /// Of what.
+        chosen: Chosen,
     },
     /// Measure the layers. Answered by [`KeeperReply::Used`]. On either socket.
     Usage,
@@ -321,7 +455,7 @@ pub enum KeeperRequest {
     /// List the paths where the real directory is not as it was below the files of the archive. Answered by [`KeeperReply::Done`]
     /// with a file: a list of paths.
     Differing,
-    /// Stop the [`KeeperRequest::Changes`] or [`KeeperRequest::Diff`] that is being answered: it fails with `ECANCELED`, unless it has
+    /// Stop the [`KeeperRequest::Changes`], [`KeeperRequest::Diff`] or [`KeeperRequest::Review`] that is being answered: it fails with `ECANCELED`, unless it has
     /// ended. Not answered itself.
     Stop,
     /// The request is in the file in memory that travels with this message, because it is too long for one.
@@ -394,6 +528,13 @@ pub enum KeeperReply {
         /// The path.
         path: Vec<u8>,
     },
+    /// A selected hunk does not exist, and nothing has been done.
+    NoHunk {
+        /// The path of the file.
+        path: Vec<u8>,
+        /// Why: one clause.
+        reason: String,
+    },
     /// This machine cannot do it: one clause that says why, and what helps.
     Unsupported(String),
     /// The named workspace is in use: one clause that says by what.
@@ -463,7 +604,7 @@ mod tests {
         let (a, b) = socket::pair().unwrap();
         let short = KeeperRequest::Changes { paths: Some(vec![b"short".to_vec()]) };
         let long =
-            KeeperRequest::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
+            KeeperRequest::Changes { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
         for request in [short, long] {
             for file in [None, Some(a.as_fd())] {
                 send(a.as_fd(), &request, file).unwrap();

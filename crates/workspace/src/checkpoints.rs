@@ -46,6 +46,11 @@ impl Checkpoints {
         Self { history, prepared, branches, merging, leaving, is_named }
     }
 
+    /// The present layers, and the checkpoints.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     /// The present layers.
     pub fn stack(&self) -> &Stack {
         &self.history.stack
@@ -310,6 +315,11 @@ impl Checkpoints {
         // What an earlier rollback has prepared, or this one in vain.
         self.tidy(store);
         prepared
+    }
+
+    /// The mount that was prepared, and its layers.
+    pub fn prepared(&self) -> Option<(&Mount, &Stack)> {
+        self.prepared.as_ref().map(|(_, mount, stack)| (mount, stack))
     }
 
     /// Uses what was prepared. Returns its mount. The automatic checkpoints from that moment on end.

@@ -14,7 +14,7 @@ use crate::metadata::Metadata;
 use crate::redirects;
 use crate::selection::is_within;
 use crate::settle;
-use crate::staging::{self, Source, Staging};
+use crate::staging::{self, Source, Staging, in_memory};
 use crate::stamp::Stamp;
 use crate::steps::{Action, Place, Step, new_name};
 use crate::tree::{Tree, changed_at, file_type, has_other_names, open_file, split, status};
@@ -22,7 +22,7 @@ use nacre_protocol::host_programs;
 use nacre_protocol::workspace::{Difference, Kind, WorkspaceChange};
 use rustix::fs::{FileType, Stat, fstat, syncfs};
 use rustix::io::{Errno, Result};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::os::fd::OwnedFd;
 
 /// Why a change was left out that programs of the machine run later.
@@ -89,6 +89,8 @@ pub struct Commit<'a> {
     pub opened: (i64, i64),
     /// What earlier commits have made.
     pub known: &'a mut Known,
+    /// The contents of files of which only some hunks become real. They are among the chosen paths.
+    pub contents: &'a BTreeMap<Vec<u8>, Vec<u8>>,
     /// Keeps what is known, once a commit has changed it and before its journal ends.
     pub keep: &'a dyn Fn(&Known) -> Result<()>,
     /// See [`Sides::interrupt`].
@@ -316,7 +318,8 @@ impl Commit<'_> {
             plan.remove(&walks, change).map_err(at(&change.path))?;
         }
         for change in changes {
-            plan.put(&walks, change, self.interrupt).map_err(at(&change.path))?;
+            let partial = self.contents.get(&change.path).map(Vec::as_slice);
+            plan.put(&walks, change, partial, self.interrupt).map_err(at(&change.path))?;
             reached(Point::Staged)?;
         }
         Ok(plan)
@@ -368,7 +371,14 @@ impl Plan {
         Ok(())
     }
 
-    fn put(&mut self, walks: &Walks<'_>, change: &WorkspaceChange, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
+    /// `partial`: the content with some hunks only; the mode is that of the real file then.
+    fn put(
+        &mut self,
+        walks: &Walks<'_>,
+        change: &WorkspaceChange,
+        partial: Option<&[u8]>,
+        interrupt: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let Some(now) = change.now else { return Ok(()) };
         let (parent, name) = split(&change.path);
         let base = walks.base.directory(parent)?;
@@ -388,9 +398,16 @@ impl Plan {
         }
         let merged = walks.merged.directory(parent)?.ok_or(Errno::STALE)?;
         let new = new_name(self.number());
-        let content = content(walks, &merged, &change.path)?;
+        let mut metadata = Metadata::of(&merged, name)?;
+        let content = match partial {
+            Some(text) => {
+                metadata = metadata.with_mode(found.as_ref().ok_or(Errno::STALE)?.st_mode);
+                Some(in_memory(text)?)
+            }
+            None => content(walks, &merged, &change.path)?,
+        };
         let source = Source { directory: &merged, name, content, interrupt };
-        let inode = source.copy(self.staging.directory(), new.as_bytes())?;
+        let inode = source.copy_with(metadata, self.staging.directory(), new.as_bytes())?;
         let staged = status(Some(self.staging.directory()), new.as_bytes())?.ok_or(Errno::STALE)?;
         self.staged.insert(change.path.clone(), Content::of(&staged));
         let is_directory = |found: &Stat| file_type(found) == FileType::Directory;

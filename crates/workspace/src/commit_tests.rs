@@ -2,17 +2,18 @@ use super::*;
 use crate::discard::discard;
 use crate::failure::Trouble;
 use crate::opening;
+use crate::partial::{Partial, Takes};
 use crate::store::{Store, Stores};
 use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, without_times, write};
 use crate::tree::Tree;
-use nacre_protocol::workspace::Storage;
+use nacre_protocol::workspace::{Chosen, HunkChoice, ReviewedChange, Storage};
 use rustix::fs::{Mode, OFlags, XattrFlags, mknodat};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const ID: &[u8] = b"id";
@@ -28,6 +29,7 @@ struct Opened {
     store: OwnedFd,
     opened: (i64, i64),
     known: Known,
+    contents: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 fn never(_: Point) -> Result<()> {
@@ -46,7 +48,7 @@ impl Opened {
         let base = open(&workspace.path());
         let Ok(opened) = opening::moment(&base, &store) else { panic!("no moment") };
         let mounted = workspace.mount(1);
-        Self { workspace, mounted, store, opened, known: Known::default() }
+        Self { workspace, mounted, store, opened, known: Known::default(), contents: BTreeMap::new() }
     }
 
     /// A path as programs see it.
@@ -86,6 +88,7 @@ impl Opened {
             marks: self.mounted.mounter.marks(),
             opened: self.opened,
             known: &mut self.known,
+            contents: &self.contents,
             store: &self.store,
             path: path.as_os_str().as_bytes(),
             keep: &|_| Ok(()),
@@ -115,8 +118,36 @@ impl Opened {
         }
     }
 
+    /// The ids of all hunks.
+    fn hunks(&self) -> Vec<HunkChoice> {
+        let reviewed = self.with_sides(|sides| {
+            let changes = sides.changes(&crate::selection::Selection::all()).unwrap();
+            crate::review::review(sides, changes, u64::MAX).unwrap()
+        });
+        let ids = |one: &ReviewedChange| one.hunks.iter().map(|hunk| hunk.id.clone()).collect();
+        reviewed.iter().map(|one| HunkChoice { path: one.change.path.clone(), ids: ids(one) }).collect()
+    }
+
+    fn discard_hunks(&mut self, hunks: Vec<HunkChoice>) -> std::result::Result<u64, Failure> {
+        self.with_sides(|sides| {
+            let partial = Partial::find(sides, None, hunks, Takes::Others)?;
+            discard(sides, partial, &staging::name(ID)).map_err(|trouble| trouble.while_doing("discard"))
+        })
+    }
+
+    fn commit_hunks(&mut self, hunks: Vec<HunkChoice>) -> u64 {
+        let found = self.with_sides(|sides| Partial::find(sides, None, hunks, Takes::Chosen));
+        let Partial { paths, contents } = found.unwrap();
+        let paths = paths.unwrap_or_default().into_iter().chain(contents.keys().cloned()).collect();
+        self.contents = contents;
+        let applied = self.commit(Some(paths), false);
+        self.contents = BTreeMap::new();
+        applied
+    }
+
     fn discard(&mut self, paths: Option<Vec<Vec<u8>>>) -> std::result::Result<u64, Trouble> {
-        self.with_sides(|sides| discard(sides, paths, &staging::name(ID)))
+        let partial = Partial { paths, contents: BTreeMap::new() };
+        self.with_sides(|sides| discard(sides, partial, &staging::name(ID)))
     }
 
     fn changes(&mut self) -> Vec<String> {
@@ -1317,14 +1348,22 @@ fn the_keeper_answers_requests() {
             let seen = store.join("1-test/layer-1/mount");
             write(seen.join("file"), "content");
             drop(std::os::unix::net::UnixListener::bind(seen.join("socket")).unwrap());
-            let commit = |paths| KeeperRequest::Commit { paths, force: false, sync: true, withholds: false };
+            let commit = |paths: Option<Vec<Vec<u8>>>| KeeperRequest::Commit {
+                chosen: paths.into(),
+                force: false,
+                sync: true,
+                withholds: false,
+            };
             let none = answer(commit(paths(&["none"]))).0;
             assert_eq!(none, KeeperReply::NoChange { path: b"none".to_vec() });
             let (reply, list) = answer(commit(None));
             assert_eq!(reply, KeeperReply::Committed { applied: 1 });
             let skipped: Vec<nacre_protocol::workspace::Skipped> = read(list);
             assert_eq!(skipped[0].path, b"socket");
-            assert_eq!(answer(KeeperRequest::Discard { paths: None }).0, KeeperReply::Discarded { count: 1 });
+            assert_eq!(
+                answer(KeeperRequest::Discard { chosen: Chosen::default() }).0,
+                KeeperReply::Discarded { count: 1 }
+            );
             assert!(!seen.join("socket").exists());
             keeper.close(true);
             0
@@ -1933,4 +1972,131 @@ fn random_changes_commits_and_discards_agree_with_a_model() {
 /// The paths of the directories above a path.
 fn paths_above(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     (0..path.len()).filter(|at| path[*at] == b'/').map(|at| path[..at].to_vec())
+}
+
+/// Random texts in some files, as programs find and leave them: also new, deleted, executable ones, and ones with odd names.
+fn edit_texts(random: &mut Random, root: &Path) {
+    for name in ["a", "dir/b c", "dir/\u{e9}\u{65e5}", "crlf", "new"] {
+        let path = root.join(name);
+        let text = fs::read(&path).unwrap_or_default();
+        let mut lines: Vec<Vec<u8>> = text.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        for _ in 0..random.below(5) {
+            let at = random.below(lines.len() + 1);
+            let line = [&b"same\n"[..], b"other\r\n", b"\n", b"last line"][random.below(4)].to_vec();
+            if random.below(2) == 0 && at < lines.len() { drop(lines.remove(at)) } else { lines.insert(at, line) }
+        }
+        if random.below(8) == 0 {
+            let _ = fs::remove_file(&path);
+        } else {
+            fs::write(&path, lines.concat()).unwrap();
+            if random.below(6) == 0 {
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn hunks_one_by_one_are_the_whole() {
+    in_namespaces("hunks_one_by_one_are_the_whole", |original| {
+        for seed in testing::seeds(25) {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+            let workspace = original.another();
+            fs::create_dir(workspace.path().join("dir")).unwrap();
+            for name in ["a", "dir/b c", "dir/\u{e9}\u{65e5}", "crlf"] {
+                let end = if name == "crlf" { "\r\n" } else { "\n" };
+                let lines =
+                    (0..random.below(80)).map(|line| format!("line {}{end}", line % (1 + random.0 as usize % 50)));
+                write(workspace.path().join(name), &lines.collect::<String>());
+            }
+            let mut opened = Opened::new(workspace);
+            edit_texts(&mut random, &opened.workspace.path());
+            // An empty new file has no hunks.
+            let with_ids = |opened: &Opened| -> Vec<HunkChoice> {
+                opened.hunks().into_iter().filter(|choice| !choice.ids.is_empty()).collect()
+            };
+            let one = |random: &mut Random, all: &[HunkChoice]| {
+                let HunkChoice { path, ids } = &all[random.below(all.len())];
+                vec![HunkChoice { path: path.clone(), ids: vec![ids[random.below(ids.len())].clone()] }]
+            };
+            let is_commit = seed % 2 == 0;
+            let target = without_times(&if is_commit { opened.merged() } else { opened.base() });
+            loop {
+                let all = with_ids(&opened);
+                if all.is_empty() || random.below(20) == 0 {
+                    break;
+                }
+                let (seen, real) = (without_times(&opened.merged()), without_times(&opened.base()));
+                let chosen = one(&mut random, &all);
+                let stays = if is_commit {
+                    assert_eq!(opened.commit_hunks(chosen.clone()), 1, "seed {seed}");
+                    (seen, without_times(&opened.merged()))
+                } else {
+                    assert_eq!(opened.discard_hunks(chosen.clone()).unwrap(), 1, "seed {seed}");
+                    (real, without_times(&opened.base()))
+                };
+                assert_eq!(differing(&stays.0, &stays.1), [""; 0], "the other side changed: seed {seed}");
+                // It is not there any more.
+                let left: Vec<HunkChoice> = with_ids(&opened);
+                let is_left = left.iter().any(|one| one.path == chosen[0].path && one.ids.contains(&chosen[0].ids[0]));
+                assert!(!is_left, "seed {seed}");
+                let (before, again) = (opened.merged(), opened.discard_hunks(chosen));
+                assert!(matches!(again, Err(Failure::NoHunk(..) | Failure::NoChange(_))), "seed {seed}: {again:?}");
+                assert_eq!(differing(&before, &opened.merged()), [""; 0], "seed {seed}");
+                opened.assert_clean();
+            }
+            if is_commit {
+                let last = opened.run(OPTIONS(), never);
+                assert!(matches!(last, Ok(Outcome::Committed { .. })), "seed {seed}: {last:?}");
+            } else {
+                opened.discard(None).unwrap();
+            }
+            assert_eq!(differing(&target, &without_times(&opened.merged())), [""; 0], "seed {seed}");
+            assert_eq!(differing(&target, &without_times(&opened.base())), [""; 0], "seed {seed}");
+            assert_eq!(opened.changes(), [""; 0], "seed {seed}");
+        }
+    });
+}
+
+#[test]
+fn only_present_hunks_of_texts_can_be_taken() {
+    in_namespaces("only_present_hunks_of_texts_can_be_taken", |workspace| {
+        for (name, content) in [("text", "a\n"), ("binary", "\0"), ("mode", ""), ("other", ""), ("same", "")] {
+            write(workspace.path().join(name), content);
+        }
+        symlink("text", workspace.path().join("link")).unwrap();
+        let mut opened = Opened::new(workspace);
+        write(opened.at("text"), "b\n");
+        write(opened.at("binary"), "\0\0");
+        write(opened.at("large"), &"line\n".repeat(1 << 20));
+        fs::set_permissions(opened.at("mode"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::remove_file(opened.at("other")).unwrap();
+        fs::create_dir(opened.at("other")).unwrap();
+        fs::remove_file(opened.at("link")).unwrap();
+        symlink("other", opened.at("link")).unwrap();
+        let before = opened.merged();
+        let choice = |path: &str| vec![HunkChoice { path: path.into(), ids: vec!["0123456789abcdef".into()] }];
+        for (path, expected) in [
+            ("text", "hunk 0123456789abcdef is not there any more"),
+            ("binary", "a binary file has no hunks"),
+            ("large", "a file of more than 1 MiB has no hunks"),
+            ("mode", "only changed content of a file has hunks"),
+            ("other", "only changed content of a file has hunks"),
+            ("link", "only changed content of a file has hunks"),
+        ] {
+            match opened.discard_hunks(choice(path)) {
+                Err(Failure::NoHunk(at, reason)) => assert_eq!((&at[..], &reason[..]), (path.as_bytes(), expected)),
+                other => panic!("{path}: {other:?}"),
+            }
+        }
+        for path in ["same", "missing"] {
+            assert!(matches!(opened.discard_hunks(choice(path)), Err(Failure::NoChange(_))), "{path}");
+        }
+        assert_eq!(differing(&before, &opened.merged()), [""; 0]);
+        // Other lines at the same place are another hunk.
+        let hunks = opened.hunks().into_iter().filter(|one| one.path == b"text").collect::<Vec<_>>();
+        write(opened.at("text"), "c\n");
+        assert!(matches!(opened.discard_hunks(hunks), Err(Failure::NoHunk(..))));
+        assert_eq!(fs::read_to_string(opened.at("text")).unwrap(), "c\n");
+    });
 }

@@ -9,8 +9,9 @@
 
 use crate::metadata::Metadata;
 use crate::opening;
+use nacre_containment::file_tree::unless;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
 
 /// The file that tells the time, in the staging directory.
@@ -20,7 +21,7 @@ const NANOSECONDS: i64 = 1_000_000_000;
 const ATTEMPTS: usize = 100;
 
 /// A time of an entry, in seconds and nanoseconds.
-type EntryTime = (i64, i64);
+pub type EntryTime = (i64, i64);
 
 /// See the module.
 pub struct Dates {
@@ -32,13 +33,15 @@ pub struct Dates {
 }
 
 impl Dates {
-    /// New times for entries with these old ones. `staging` is on their file system.
+    /// New times for entries with these old ones. `staging` is on their file system, and only this process writes there.
     ///
     /// # Errors
     /// Those of the system calls.
     pub fn new(staging: &OwnedFd, mut old: Vec<EntryTime>) -> Result<Self> {
         old.sort_unstable();
         old.dedup();
+        // A process that was killed may have left it.
+        unless(&[Errno::NOENT], unlinkat(staging, CLOCK, AtFlags::empty()))?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let clock = openat(staging, CLOCK, flags, Mode::RUSR | Mode::WUSR)?;
         unlinkat(staging, CLOCK, AtFlags::empty())?;
@@ -48,11 +51,15 @@ impl Dates {
 
     /// The same metadata with the new time of its entry.
     pub fn give(&self, metadata: Metadata) -> Metadata {
-        let old = metadata.modified();
-        match old {
-            Some(old) => metadata.modified_at(self.after(self.old.partition_point(|other| *other < old))),
+        match metadata.modified() {
+            Some(old) => metadata.modified_at(self.of(old)),
             None => metadata,
         }
+    }
+
+    /// The new time in the place of an old one.
+    pub fn of(&self, old: EntryTime) -> EntryTime {
+        self.after(self.old.partition_point(|other| *other < old))
     }
 
     fn after(&self, count: usize) -> EntryTime {

@@ -14,16 +14,19 @@ mod binary;
 mod hunks;
 mod lines;
 mod stream;
+mod texts;
 mod version;
 
 use crate::Tree;
 use crate::failure::{Failure, errno_of, shown, while_doing};
 use crate::tree::split;
 use crate::walk::Walk;
+pub use hunks::Hunks;
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::WorkspaceChange;
 use std::io::{self, Write};
 pub use stream::stream;
+pub use texts::{Texts, is_large};
 pub use version::MAX_FILE_BYTES;
 use version::Version;
 
@@ -221,7 +224,7 @@ fn text_patch(out: &mut impl Write, path: &Path<'_>, (a, old): Text<'_>, (b, new
     out.write_all(&name(old, &path.before))?;
     out.write_all(b"+++ ")?;
     out.write_all(&name(new, &path.now))?;
-    hunks::write(out, a, b)
+    Hunks::new(a, b).write(out)
 }
 
 /// Fails once more than a number of bytes is written.

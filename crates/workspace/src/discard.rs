@@ -3,8 +3,10 @@
 use crate::changes::{Sides, Walks};
 use crate::dates::Dates;
 use crate::failure::{Trouble, at};
+use crate::generated::Generated;
 use crate::metadata::Metadata;
 use crate::omitted;
+use crate::partial::Partial;
 use crate::staging::{self, Source, Staging};
 use crate::stamp::modified_at;
 use crate::steps::new_name;
@@ -12,40 +14,45 @@ use crate::tree::{has_other_names, split, status};
 use nacre_protocol::workspace::{ChangedEntry, Difference, Kind, WorkspaceChange};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn is_directory(entry: Option<ChangedEntry>) -> bool {
     entry.is_some_and(|entry| entry.kind == Kind::Directory)
 }
 
-/// Discards the changes of paths and everything below them; all by default. Returns how many.
+/// Discards the changes of paths and everything below them, all by default, and some hunks of other files, which get their new
+/// contents. Returns how many changes and files.
 ///
 /// # Errors
 /// [`Trouble::NoChange`], and those of the system calls. Some changes may have been discarded then; `EACCES`, all but those whose real version cannot
 /// be read.
-pub fn discard(sides: &Sides<'_>, paths: Option<Vec<Vec<u8>>>, staging: &[u8]) -> std::result::Result<u64, Trouble> {
+pub fn discard(sides: &Sides<'_>, partial: Partial, staging: &[u8]) -> std::result::Result<u64, Trouble> {
+    let Partial { paths, contents } = partial;
     let is_whole = paths.as_ref().is_none_or(|paths| paths.iter().any(|path| path == b"."));
     let changes = sides.choose(paths, |change| (change.before, change.now))?;
-    if changes.is_empty() {
+    if changes.is_empty() && contents.is_empty() {
         return Ok(0);
     }
     staging::remove_seen(sides.merged, staging)?;
     let staging = Staging::create(sides.merged, staging)?;
-    let restored =
-        Restoration::new(sides, &staging, &changes, is_whole).and_then(|restoration| restoration.run(&changes));
+    let restored = Restoration::new(sides, &staging, &changes, is_whole)
+        .and_then(|restoration| restoration.run(&changes, &contents));
     let removed = staging.remove();
     restored?;
     removed?;
-    Ok(changes.len() as u64)
+    Ok((changes.len() + contents.len()) as u64)
 }
 
 /// How the real version is restored.
 struct Restoration<'a> {
     sides: &'a Sides<'a>,
     staging: &'a Staging,
-    /// The times of what gets another content. Without them it gets the real ones: if everything is discarded, all times are
-    /// those of the real directory, where they fit together.
-    dates: Option<Dates>,
+    /// The times of what gets another content.
+    dates: Dates,
+    /// What is generated gets its real time, so that it is never newer than its sources.
+    generated: Generated<'a>,
+    /// Everything gets its real time: nothing tells what is generated, but as everything is discarded, the times fit together.
+    keeps_all: bool,
 }
 
 impl<'a> Restoration<'a> {
@@ -55,9 +62,6 @@ impl<'a> Restoration<'a> {
         changes: &[WorkspaceChange],
         is_whole: bool,
     ) -> std::result::Result<Self, Trouble> {
-        if is_whole {
-            return Ok(Self { sides, staging, dates: None });
-        }
         let walks = Walks::new(sides);
         let mut old = Vec::new();
         for change in changes.iter().filter(|change| change.before.is_some()) {
@@ -67,10 +71,16 @@ impl<'a> Restoration<'a> {
                 found => old.extend(found.map_err(at(&change.path))?.as_ref().map(modified_at)),
             }
         }
-        Ok(Self { sides, staging, dates: Some(Dates::new(staging.directory(), old)?) })
+        let generated = Generated::new(sides.base);
+        let keeps_all = is_whole && !generated.has_rules()?;
+        Ok(Self { sides, staging, dates: Dates::new(staging.directory(), old)?, generated, keeps_all })
     }
 
-    fn run(self, changes: &[WorkspaceChange]) -> std::result::Result<(), Trouble> {
+    fn run(
+        self,
+        changes: &[WorkspaceChange],
+        contents: &BTreeMap<Vec<u8>, Vec<u8>>,
+    ) -> std::result::Result<(), Trouble> {
         for change in changes.iter().rev() {
             remove(self.sides, change).map_err(at(&change.path))?;
         }
@@ -84,21 +94,23 @@ impl<'a> Restoration<'a> {
                 put => put.map_err(at(&change.path))?,
             }
         }
+        for (number, (path, content)) in contents.iter().enumerate() {
+            self.put_content(path, content, changes.len() + number).map_err(at(path))?;
+        }
         // A directory's times change with its entries.
         for change in changes.iter().rev().filter(|change| change.difference != Difference::Metadata) {
             if is_directory(change.before) {
-                copy_metadata(self.sides, &change.path, |real| self.date(real)).map_err(at(&change.path))?;
+                let is_kept = self.keeps(&change.path, true).map_err(at(&change.path))?;
+                copy_metadata(self.sides, &change.path, |real| self.date(real, is_kept)).map_err(at(&change.path))?;
             }
         }
-        match self.dates {
-            Some(dates) => dates.pass()?,
-            None => {
-                let parents: BTreeSet<_> = changes.iter().map(|change| split(&change.path).0).collect();
-                for path in parents.into_iter().filter(|path| !path.is_empty()) {
-                    copy_times(self.sides, path).map_err(at(path))?;
-                }
+        let parents: BTreeSet<_> = changes.iter().map(|change| split(&change.path).0).collect();
+        for path in parents.into_iter().filter(|path| !path.is_empty()) {
+            if self.keeps(path, true).map_err(at(path))? {
+                copy_times(self.sides, path).map_err(at(path))?;
             }
         }
+        self.dates.pass()?;
         unreadable.map_or(Ok(()), Err)
     }
 
@@ -111,12 +123,13 @@ impl<'a> Restoration<'a> {
         let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
         let present = status(Some(&merged), name)?;
         if change.difference == Difference::Metadata && !present.as_ref().is_some_and(has_other_names) {
-            let has_real_times = self.dates.is_none() && !is_directory(change.before);
+            let has_real_times = self.keeps_all && !is_directory(change.before);
             let timed = |real: Metadata| if has_real_times { real } else { real.without_times() };
             return copy_metadata(sides, &change.path, timed);
         }
         let base = sides.base.directory(parent)?.ok_or(Errno::STALE)?;
-        let (new, metadata) = (new_name(number), self.date(Metadata::of(&base, name)?));
+        let is_kept = self.keeps(&change.path, is_directory(change.before))?;
+        let (new, metadata) = (new_name(number), self.date(Metadata::of(&base, name)?, is_kept));
         let source = Source { directory: &base, name, content: None, interrupt: sides.interrupt };
         source.copy_with(metadata, staging.directory(), new.as_bytes())?;
         // Swapping is faster than replacing, for which some file systems write the content to the disk first.
@@ -126,11 +139,26 @@ impl<'a> Restoration<'a> {
         }
     }
 
-    fn date(&self, real: Metadata) -> Metadata {
-        match &self.dates {
-            Some(dates) => dates.give(real),
-            None => real,
-        }
+    /// Gives a file another content, and a time after that of all others.
+    fn put_content(&self, path: &[u8], content: &[u8], number: usize) -> Result<()> {
+        let Self { sides, staging, .. } = self;
+        let (parent, name) = split(path);
+        let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        let metadata = Metadata::of(&merged, name)?.modified_at(self.dates.of((i64::MAX, 0)));
+        let content = Some(staging::in_memory(content)?);
+        let source = Source { directory: &merged, name, content, interrupt: sides.interrupt };
+        let new = new_name(number);
+        source.copy_with(metadata, staging.directory(), new.as_bytes())?;
+        renameat_with(staging.directory(), &new, &merged, name, RenameFlags::EXCHANGE)
+    }
+
+    /// Whether an entry gets its real time.
+    fn keeps(&self, path: &[u8], is_directory: bool) -> Result<bool> {
+        Ok(self.keeps_all || self.generated.reason(path, is_directory)?.is_some())
+    }
+
+    fn date(&self, real: Metadata, is_kept: bool) -> Metadata {
+        if is_kept { real } else { self.dates.give(real) }
     }
 }
 

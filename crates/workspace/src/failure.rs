@@ -31,6 +31,8 @@ pub enum Failure {
     },
     /// This path names no change.
     NoChange(Vec<u8>),
+    /// A hunk of this path does not exist. One clause: why.
+    NoHunk(Vec<u8>, String),
     /// A system call failed while doing this.
     System(Errno, String),
 }
@@ -44,6 +46,7 @@ impl From<Failure> for KeeperReply {
             Failure::Lost(reason) => Self::Lost(reason),
             Failure::Missing => Self::Missing,
             Failure::NoChange(path) => Self::NoChange { path },
+            Failure::NoHunk(path, reason) => Self::NoHunk { path, reason },
             Failure::Rejected(reason) => Self::Rejected(reason),
             Failure::Differs { paths, count } => Self::Differs { paths, count },
             Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },

@@ -5,6 +5,7 @@
 
 use crate::changes::{Sides, Walks};
 use crate::failure::{Trouble, at, errno_of};
+use crate::generated::Generated;
 use crate::known::Known;
 use crate::metadata::Metadata;
 use crate::selection::Selection;
@@ -89,6 +90,8 @@ pub struct Joining<'a> {
     pub side: u32,
     /// Whether a file gets markers at its conflicts.
     pub has_markers: bool,
+    /// What of the other side keeps its time. All else gets the present one: outputs of this side are not built from it.
+    pub generated: &'a Generated<'a>,
     /// See [`Sides::interrupt`].
     pub interrupt: &'a dyn Fn() -> Result<()>,
 }
@@ -291,7 +294,10 @@ impl Joining<'_> {
         let (parent, name) = split(path);
         let (from, to) = self.directories(parent)?;
         unless(&[Errno::NOENT], unlinkat(&to, name, AtFlags::empty()))?;
-        let metadata = Metadata::of(&from, name)?;
+        let mut metadata = Metadata::of(&from, name)?;
+        if self.generated.reason(path, false)?.is_none() {
+            metadata = metadata.without_times();
+        }
         let metadata = match mode {
             Some(mode) => {
                 let mode = metadata.mode() & !0o7777 | mode;

@@ -5,8 +5,9 @@
 
 use crate::checkpoints::{Checkpoints, New};
 use crate::export::{self, Contents, Export};
-use crate::failure::{Failure, errno_of, while_doing};
+use crate::failure::{Failure, Trouble, errno_of, while_doing};
 use crate::fork::ForkOrigin;
+use crate::generated::Generated;
 use crate::history::History;
 use crate::import::{Import, rejected};
 use crate::joining::{Joining, Sources};
@@ -14,15 +15,20 @@ use crate::journal::{self, Journal};
 use crate::named::{self, Named, Wanted};
 use crate::opening;
 use crate::overlay::{self, Mount, Mounter};
+use crate::partial::{Partial, Takes};
 use crate::selection::Selection;
 use crate::sibling::{Lineage, Sibling};
 use crate::store::{Store, Stores};
-use crate::tree::Tree;
-use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
+use crate::tree::{Tree, open_directory};
+use crate::{
+    blame, changes::Sides, commit, diff, discard, known::Known, layers, refresh, review, settle, staging, state,
+};
 use nacre_archive::{About, Archive, Entry, Refused};
 use nacre_containment::lock::Lock;
 use nacre_protocol::message;
-use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage, WorkspaceChange};
+use nacre_protocol::workspace::{
+    Chosen, KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage, WorkspaceChange,
+};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use rustix::process::{getegid, geteuid};
@@ -327,10 +333,26 @@ impl Open {
             KeeperRequest::Stream { paths, prefix, head } => {
                 Ok((KeeperReply::Done, Some(self.stream(paths, (&prefix, &head), interrupt)?)))
             }
-            KeeperRequest::Commit { paths, force, sync, withholds } => {
-                self.commit(commit::Options { paths, force, sync, withholds }, is_leaving)
+            KeeperRequest::Review { paths, max_bytes } => {
+                let (merged, changes) = self.changes(paths, interrupt)?;
+                let (_, layers) = self.trees().map_err(while_doing(COMPARE))?;
+                let reviewed = review::review(&self.sides(&merged, &layers, interrupt), changes, max_bytes)?;
+                Ok((KeeperReply::Done, Some(listed(&reviewed)?)))
             }
-            KeeperRequest::Discard { paths } => self.discard(paths, interrupt),
+            KeeperRequest::Blame { path } => {
+                let doing = "find the command that has written a path of the workspace";
+                let present = self.trees().map_err(while_doing(doing))?.0;
+                let (store, base, mounter, history) =
+                    (&self.store, &self.base, self.mounter, self.checkpoints.history());
+                let search = blame::Search { store, history, base, present: &present, mounter, interrupt };
+                let found = search.find(&path).map_err(while_doing(doing))?;
+                Ok((KeeperReply::Done, Some(in_memory(&found).map_err(while_doing(doing))?)))
+            }
+            KeeperRequest::Commit { chosen, force, sync, withholds } => {
+                let options = commit::Options { paths: None, force, sync, withholds };
+                self.commit(chosen, options, is_leaving)
+            }
+            KeeperRequest::Discard { chosen } => self.discard(chosen, interrupt),
             KeeperRequest::Usage => used(self.store.layers().place(), interrupt),
             KeeperRequest::Checkpoint { point, may_seal, max_steps } => {
                 self.checkpoint(point, may_seal, max_steps, file, interrupt)
@@ -351,7 +373,7 @@ impl Open {
                 self.join(&origin, &travelled(file)?, (side, has_markers), interrupt)
             }
             KeeperRequest::Prepare { number } => self.prepare(number, interrupt),
-            KeeperRequest::Switch => self.switch(),
+            KeeperRequest::Switch => self.switch(interrupt),
             KeeperRequest::Suspend { about, states, owner } => self.suspend(file, &about, &states, owner, interrupt),
             KeeperRequest::Differing => Ok((KeeperReply::Done, Some(listed(&self.differing)?))),
         }
@@ -406,12 +428,24 @@ impl Open {
         Ok(file.into())
     }
 
-    fn commit(&mut self, options: commit::Options, is_leaving: &dyn Fn() -> bool) -> Result<Answer, Failure> {
+    fn commit(
+        &mut self,
+        Chosen { paths, hunks }: Chosen,
+        options: commit::Options,
+        is_leaving: &dyn Fn() -> bool,
+    ) -> Result<Answer, Failure> {
         // It would be completed here in any case, but its checkpoints would stay.
         self.complete().map_err(while_doing("complete the last commit of the workspace"))?;
         // It changes marks of sealed layers.
         self.checkpoints.stop_merging();
         let (merged, layers) = self.trees().map_err(while_doing("open the layers of the workspace"))?;
+        let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
+        let Partial { mut paths, contents } =
+            Partial::find(&self.sides(&merged, &layers, interrupt), paths, hunks, Takes::Chosen)?;
+        if let Some(paths) = &mut paths {
+            paths.extend(contents.keys().cloned());
+        }
+        let options = commit::Options { paths, ..options };
         let (directory, is_named) = (self.store.directory(), self.is_named);
         let commit = commit::Commit {
             merged: &merged,
@@ -420,11 +454,12 @@ impl Open {
             marks: self.mounter.marks(),
             opened: self.opened,
             known: &mut self.known,
+            contents: &contents,
             keep: &|known| if is_named { state::write_known(directory, known) } else { Ok(()) },
             store: directory,
             path: &self.path,
             staging: &self.staging,
-            interrupt: &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) },
+            interrupt,
         };
         // The checkpoints are from before it: they would be compared with another directory.
         let is_undone = Cell::new(false);
@@ -447,10 +482,12 @@ impl Open {
         })
     }
 
-    fn discard(&self, paths: Option<Vec<Vec<u8>>>, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
+    fn discard(&self, Chosen { paths, hunks }: Chosen, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
-        let discarded = discard::discard(&self.sides(&merged, &layers, interrupt), paths, &self.staging);
+        let sides = self.sides(&merged, &layers, interrupt);
+        let partial = Partial::find(&sides, paths, hunks, Takes::Others)?;
+        let discarded = discard::discard(&sides, partial, &self.staging);
         let count = discarded.map_err(|trouble| trouble.while_doing(doing))?;
         Ok((KeeperReply::Discarded { count }, None))
     }
@@ -554,7 +591,8 @@ impl Open {
         let sibling = Sibling::open(self.store.directory(), others, &real, (origin, copy), self.mounter)?;
         let Some(sibling) = sibling else { return Ok((KeeperReply::Unrelated, None)) };
         let (merged, layers, sibling, marks) = (&merged, &layers, &sibling, self.mounter.marks());
-        let joining = Joining { merged, layers, sibling, marks, side, has_markers, interrupt };
+        let generated = &Generated::new(&self.base);
+        let joining = Joining { merged, layers, sibling, marks, side, has_markers, generated, interrupt };
         let found = joining.run(&mut sources).map_err(|trouble| trouble.while_doing(doing))?;
         self.sources = Some(sources);
         Ok((KeeperReply::Done, Some(listed(&found)?)))
@@ -574,10 +612,28 @@ impl Open {
         })
     }
 
-    fn switch(&mut self) -> Result<Answer, Failure> {
+    fn switch(&mut self, interrupt: &Interrupt<'_>) -> Result<Answer, Failure> {
+        // The files count more than their times.
+        let _ = self.refresh(interrupt);
         let mount = self.checkpoints.switch(&self.store).map_err(while_doing("use the mount of a checkpoint"))?;
         *self.mount.lock() = mount;
         Ok((KeeperReply::Done, None))
+    }
+
+    /// Gives sources whose content is about to change the present time.
+    fn refresh(&self, interrupt: &Interrupt<'_>) -> Result<(), Trouble> {
+        let Some((mount, stack)) = self.checkpoints.prepared() else { return Ok(()) };
+        let place = self.store.layers().place();
+        let (present, old) = (self.trees()?.0, self.checkpoints.stack());
+        let common = old.iter().zip(stack).take_while(|(one, two)| one == two).count();
+        let mut layers = layers::trees(place, &old[common..])?;
+        layers.extend(layers::trees(place, &stack[common..])?);
+        let merged = Tree::new(open_directory(mount.root(), b".")?);
+        let (marks, known) = (self.mounter.marks(), &Known::default());
+        // Neither view changes.
+        let opened = (i64::MAX, 0);
+        let sides = Sides { merged: &merged, base: &present, layers: &layers, marks, opened, known, interrupt };
+        refresh::refresh(&sides, &self.base, place).map(drop)
     }
 
     fn suspend(

@@ -10,6 +10,7 @@
 //! Its programs are untrusted. Every file is opened relative to an open directory, without following links, and only if it
 //! is a regular file.
 
+mod blame;
 pub mod changes;
 mod checkpoints;
 mod commit;
@@ -21,6 +22,7 @@ mod duplicate;
 mod export;
 pub mod failure;
 mod fork;
+mod generated;
 mod handle;
 mod history;
 mod import;
@@ -36,9 +38,12 @@ mod named;
 mod omitted;
 mod opening;
 pub mod overlay;
+mod partial;
 pub mod probe;
 mod recovery;
 mod redirects;
+mod refresh;
+mod review;
 mod sealed;
 pub mod selection;
 mod settle;

@@ -166,7 +166,14 @@ mod tests {
     fn history(stack: std::ops::RangeInclusive<Number>, points: &[&[Number]]) -> History {
         let mut history = History::new(stack.collect());
         for stack in points {
-            let point = Point { number: 0, name: None, created_at: 0, sessions: Vec::new(), command: None };
+            let point = Point {
+                number: 0,
+                name: None,
+                created_at: 0,
+                sessions: Vec::new(),
+                command: None,
+                runs_in: Vec::new(),
+            };
             history.add(point, stack.to_vec());
         }
         history

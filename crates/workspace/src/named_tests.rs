@@ -60,6 +60,7 @@ impl Opened {
             marks: about.mounter.marks(),
             opened: about.opened,
             known,
+            contents: &std::collections::BTreeMap::new(),
             keep,
             interrupt: &|| Ok(()),
             store: store.directory(),
@@ -71,7 +72,14 @@ impl Opened {
 
     fn keep_a_checkpoint(&mut self) {
         let Named { store, history, .. } = &mut self.named;
-        let point = workspace::Point { number: 0, name: None, created_at: 0, sessions: Vec::new(), command: None };
+        let point = workspace::Point {
+            number: 0,
+            name: None,
+            created_at: 0,
+            sessions: Vec::new(),
+            command: None,
+            runs_in: Vec::new(),
+        };
         let stack = history.stack.clone();
         history.points.clear();
         history.add(point, stack);

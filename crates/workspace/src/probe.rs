@@ -34,9 +34,11 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
         Failure::Unsupported(reason) | Failure::TooLarge(reason) | Failure::InUse(reason) | Failure::Lost(reason) => {
             reason
         }
-        Failure::Missing | Failure::NoChange(_) | Failure::Rejected(_) | Failure::Differs { .. } => {
-            "it is missing".into()
-        }
+        Failure::Missing
+        | Failure::NoChange(_)
+        | Failure::NoHunk(..)
+        | Failure::Rejected(_)
+        | Failure::Differs { .. } => "it is missing".into(),
     });
     place.remove();
     found

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
 /// The first line of all files, with the version of their format. Raise it with every change of what the files contain.
-const VERSION: &[u8] = b"nacre workspace 2\n";
+const VERSION: &[u8] = b"nacre workspace 3\n";
 /// The part of the first line that is the same in all versions.
 const TITLE: &[u8] = b"nacre workspace ";
 /// Bytes of the checksum, which follows the version and covers the rest.

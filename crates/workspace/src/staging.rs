@@ -1,13 +1,17 @@
 //! A hidden directory in the root of a workspace, or of its real directory: new contents are made there and then renamed.
 
+use crate::failure::errno_of;
 use crate::metadata::Metadata;
 use crate::tree::{Tree, file_type, if_directory, open_directory, status};
 use nacre_containment::file_tree::{copy_content, empty, identity, unless};
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, fstat, ioctl_ficlone, mkdirat, mknodat, openat, readlinkat, symlinkat, unlinkat,
+    AtFlags, FileType, MemfdFlags, Mode, OFlags, fstat, ioctl_ficlone, memfd_create, mkdirat, mknodat, openat,
+    readlinkat, symlinkat, unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
+use std::fs::File;
+use std::io::Write;
 use std::os::fd::OwnedFd;
 
 /// What the names of these directories begin with. They are never changes.
@@ -137,18 +141,19 @@ pub struct Source<'a> {
     pub interrupt: &'a dyn Fn() -> Result<()>,
 }
 
-impl Source<'_> {
-    /// Copies the entry with its metadata, and returns the inode number of the copy. A directory is copied without what
-    /// is in it, and its owner may write to it.
-    ///
-    /// # Errors
-    /// Those of the system calls.
-    pub fn copy(self, target: &OwnedFd, name: &[u8]) -> Result<u64> {
-        let metadata = Metadata::of(self.directory, self.name)?;
-        self.copy_with(metadata, target, name)
-    }
+/// A file in memory with a text, for [`Source::content`].
+///
+/// # Errors
+/// Those of the system calls.
+pub fn in_memory(text: &[u8]) -> Result<OwnedFd> {
+    let mut file = File::from(memfd_create("nacre-hunks", MemfdFlags::CLOEXEC)?);
+    file.write_all(text).map_err(|error| errno_of(&error))?;
+    Ok(file.into())
+}
 
-    /// The same with other metadata.
+impl Source<'_> {
+    /// Copies the entry with this metadata, and returns the inode number of the copy. A directory is copied without what
+    /// is in it, and its owner may write to it.
     ///
     /// # Errors
     /// Those of the system calls.

@@ -239,7 +239,11 @@ export class NativeBackend implements Backend {
     return refused.map(denialOf)
   }
 
-  async why(plan: { sessionId: string; target: string; program?: string | undefined }): Promise<api.Denial[]> {
+  async why(plan: {
+    sessionId: string
+    target: string
+    program?: string | undefined
+  }): Promise<api.Denial[]> {
     const { sessionId, target, program = null } = plan
     const host = hostIn(target) ?? null
     const { cwd, homes } = this.#base

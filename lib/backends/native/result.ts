@@ -72,9 +72,9 @@ function chooseFailure(
     )
   }
   if (result.killedBy?.by === 'budget') {
-    const by = result.signal === null ? '' : ` and was ended by ${result.signal}`
-    const what = hasRun(end.result) ? `has used its budget up${by}` : 'did not start'
-    return fail('BUDGET_EXCEEDED', `${what}: ${result.killedBy.reason}`)
+    const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
+    const what = hasRun(end.result) ? `has used its budget up, and ${by}` : 'was given up before it began'
+    return fail('BUDGET_EXCEEDED', `${what} (${result.killedBy.reason})`)
   }
   const isAborted =
     end.process === undefined ? result.cancelled && result.killedBy?.by !== 'caller' : plan.signal?.aborted

@@ -2,13 +2,22 @@
 
 import { timers } from '../../base/builtin.js'
 import { engineError, invalidOption } from '../../base/errors.js'
-import type { NativeChanges } from '../../boundary/index.js'
-import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
+import type { NativeChanges, NativeHunk, NativeHunkChoice, NativeReviewed } from '../../boundary/index.js'
+import type {
+  Blame,
+  Change,
+  Commit,
+  Hunk,
+  NamedWorkspace,
+  Review,
+  WorkspaceUsage,
+} from '../../calls/index.js'
 import type { DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
+import type { CheckedPath } from '../../schema/paths.js'
 import { abortable, Engine, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
-import { pathsBelow } from './plan/workspace-paths.js'
+import { pathBelow, pathsBelow } from './plan/workspace-paths.js'
 
 const { setImmediate } = timers
 
@@ -45,25 +54,56 @@ export class NativeWorkspace implements WorkspaceBackend {
     )
   }
 
+  async review({ paths, signal, maxBytes }: Parameters<WorkspaceBackend['review']>[0]): Promise<Review> {
+    const selected = pathsBelow(this.#root(), paths)
+    const { changes, reviewed } = await abortable(this.#engine, 'the comparison', signal, (native, id) =>
+      native.workspaceReview(id, selected, maxBytes),
+    )
+    const review: Review = { runsLater: [], generated: [], large: [], binary: [], source: [] }
+    for (const [index, change] of (await publicChanges(changes)).entries()) {
+      const { group, reason, added, removed, hunks, without } = reviewed[index] as NativeReviewed
+      review[group].push({
+        ...change,
+        ...(reason != null && { reason }),
+        ...{ added, removed, hunks: hunks.map(publicHunk) },
+        ...(without != null && { withoutHunks: without }),
+      })
+    }
+    return review
+  }
+
+  async blame({ path }: { path: CheckedPath }): Promise<Blame | null> {
+    const wanted = pathBelow(this.#root(), path)
+    const found = await this.#engine.call((native, id) => native.workspaceBlame(id, wanted))
+    if (found == null) return null
+    const { command, sessions, startedAt, kind, steps } = found
+    return { command, sessions, startedAt: new Date(startedAt), type: kind, undos: steps }
+  }
+
   async commit(plan: Parameters<WorkspaceBackend['commit']>[0]): Promise<Commit> {
-    const { paths, signal, force, sync, branch, message } = plan
+    const { paths, hunks = [], signal, force, sync, branch, message } = plan
     if ((branch === undefined) !== (message === undefined))
       throw invalidOption(branch === undefined ? 'message needs a branch' : 'branch needs a message')
     if (branch !== undefined && force) throw invalidOption('force is not for a branch: leave one of them out')
+    if (branch !== undefined && hunks.length > 0)
+      throw invalidOption('hunks are not for a branch: leave one of them out')
     const selected = pathsBelow(this.#root(), paths)
+    const chosen = this.#hunks(hunks)
     const done = await abortable(this.#engine, 'the commit', signal, (native, id) =>
       branch === undefined || message === undefined
-        ? native.workspaceCommit(id, selected, force, sync)
+        ? native.workspaceCommit(id, selected, chosen, force, sync)
         : native.workspaceCommitToBranch(id, selected, branch, message),
     )
     const skipped = done.skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason }))
     return { applied: done.applied, skipped, ...(done.id != null && { id: done.id }) }
   }
 
-  async discard({ paths, signal }: ChangesPlan): Promise<{ discarded: number }> {
+  async discard(plan: Parameters<WorkspaceBackend['discard']>[0]): Promise<{ discarded: number }> {
+    const { paths, hunks = [], signal } = plan
     const selected = pathsBelow(this.#root(), paths)
+    const chosen = this.#hunks(hunks)
     const discarded = await abortable(this.#engine, 'the discard', signal, (native, id) =>
-      native.workspaceDiscard(id, selected),
+      native.workspaceDiscard(id, selected, chosen),
     )
     return { discarded }
   }
@@ -94,6 +134,11 @@ export class NativeWorkspace implements WorkspaceBackend {
     }
   }
 
+  #hunks(choices: { path: CheckedPath; ids: string[] }[]): NativeHunkChoice[] {
+    const root = this.#root()
+    return choices.map(({ path, ids }) => ({ path: pathBelow(root, path), ids }))
+  }
+
   #directory(): string | null {
     return this.#config.workspace?.directory ?? null
   }
@@ -116,6 +161,11 @@ const TYPES: Record<string, Change['type']> = {
 }
 const KINDS: Record<string, Change['kind']> = {
   ...{ f: 'file', d: 'directory', l: 'symlink', i: 'fifo', s: 'socket', v: 'device' },
+}
+
+function publicHunk({ id, lines, added, removed, text }: NativeHunk): Hunk {
+  const [beforeStart = 0, beforeLines = 0, start = 0, count = 0] = lines
+  return { id, beforeStart, beforeLines, start, lines: count, added, removed, text: decoder.decode(text) }
 }
 
 async function publicChanges({ paths, kinds, numbers, withheld }: NativeChanges): Promise<Change[]> {

@@ -316,6 +316,31 @@ describe('the console', () => {
       expect(problems).toEqual([])
     }))
 
+  it('takes hunks of a change back, and commits others', () =>
+    withConsole(
+      async ({ page, sandbox, problems }) => {
+        await sandbox.exec('seq 40 > lines; echo {} > package-lock.json')
+        await sandbox.workspace.commit()
+        await sandbox.exec("sed -i 's/^2$/two/; s/^30$/thirty/' lines; echo '[]' > package-lock.json")
+        await shows(page, '#workspace h2', 'Changes 2')
+        await page.click('#workspace button[aria-label="modified package-lock.json"]')
+        await shows(page, 'dialog', 'Generated: a lock file')
+        await page.click('dialog button:text("Take back")')
+        await shows(page, '#workspace h2', 'Changes 1')
+        await page.click('#workspace button[aria-label="modified lines"]')
+        await shows(page, 'dialog', /-2\s+\+two.*-30\s+\+thirty/s)
+        await page.click('dialog button:text("Take back")')
+        await holds(async () => (await sandbox.exec('sed -n 2p lines')).stdout === '2\n')
+        await page.click('#workspace button[aria-label="modified lines"]')
+        await shows(page, 'dialog', '+thirty')
+        await page.click('dialog button:text("Commit")')
+        await shows(page, '#workspace', 'Changes 0')
+        expect((await sandbox.exec('sed -n "2p;30p" lines')).stdout).toBe('2\nthirty\n')
+        expect(problems).toEqual([])
+      },
+      { workspace: true },
+    ))
+
   it('shows the changes of a workspace, and undoes, discards and commits', () =>
     withConsole(
       async ({ page, sandbox, problems }) => {

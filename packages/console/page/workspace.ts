@@ -1,5 +1,5 @@
 /** The changes of a copy-on-write workspace, with their diff, and what can become of them. */
-import type { Change } from 'nacre'
+import type { Change, Review, ReviewedChange } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { attempt, confirmed, notify } from './ask.ts'
 import { button, el, row, setRows, Tab } from './dom.ts'
@@ -12,6 +12,21 @@ const MOST_CHANGES = 1000
 const MOST_TIMES = 30
 /** Of what a commit withholds, because a program of the machine runs it later. */
 const LEFT_OUT = 'runs later: commit leaves it out'
+
+const GROUPS = {
+  ...{ runsLater: 'Runs later', generated: 'Generated', large: 'Large', binary: 'Binary', source: 'Source' },
+}
+
+function diff(text: string): HTMLElement {
+  const lines = text.replace(/\n$/, '').split('\n')
+  return el(
+    'pre',
+    { class: 'diff', tabindex: '0' },
+    ...lines.map((line) =>
+      el('span', { class: line[0] === '+' ? 'new' : line[0] === '-' ? 'old' : '' }, `${line}\n`),
+    ),
+  )
+}
 
 export class WorkspacePanel {
   readonly element: HTMLElement
@@ -94,19 +109,37 @@ export class WorkspacePanel {
   }
 
   async #show(name: string, path: Uint8Array): Promise<void> {
-    const patch = await this.#client.workspace.diff({ paths: [path], maxBytes: MOST_DIFF_BYTES })
-    const lines = new TextDecoder().decode(patch).split('\n')
+    const { group, change } = await this.#reviewOf(path)
+    const hunks = change?.type === 'modified' ? change.hunks : []
+    const parts: HTMLElement[] = []
+    for (const { id, text } of hunks) {
+      const chosen = { hunks: [{ path, ids: [id] }] }
+      const settle = (call: () => Promise<unknown>) => async () => {
+        dialog.close()
+        await call()
+        await this.refresh()
+      }
+      const { workspace } = this.#client
+      parts.push(
+        diff(text),
+        el(
+          'p',
+          { class: 'buttons' },
+          button('Take back', () => attempt(settle(() => workspace.discard(chosen))), { class: 'danger' }),
+          button('Commit', () => attempt(settle(() => workspace.commit(chosen))), { class: 'main' }),
+        ),
+      )
+    }
+    if (parts.length === 0) {
+      const patch = await this.#client.workspace.diff({ paths: [path], maxBytes: MOST_DIFF_BYTES })
+      parts.push(diff(new TextDecoder().decode(patch)))
+    }
     const dialog: HTMLDialogElement = el(
       'dialog',
       { class: 'wide', 'aria-label': `Difference of ${name}` },
       el('h2', {}, name),
-      el(
-        'pre',
-        { class: 'diff', tabindex: '0' },
-        ...lines.map((line) =>
-          el('span', { class: line[0] === '+' ? 'new' : line[0] === '-' ? 'old' : '' }, `${line}\n`),
-        ),
-      ),
+      ...(group === undefined ? [] : [el('p', {}, [group, change?.reason].filter(Boolean).join(': '))]),
+      ...parts,
       el(
         'p',
         { class: 'buttons' },
@@ -116,6 +149,16 @@ export class WorkspacePanel {
     dialog.addEventListener('close', () => dialog.remove())
     document.body.append(dialog)
     dialog.showModal()
+  }
+
+  /** The group of a change, unless it is a source, and its hunks. */
+  async #reviewOf(path: Uint8Array): Promise<{ group?: string; change?: ReviewedChange }> {
+    const review = await this.#client.workspace.review({ paths: [path], maxBytes: MOST_DIFF_BYTES })
+    for (const group of Object.keys(review) as (keyof Review)[]) {
+      const change = review[group].find(({ pathBytes }) => `${pathBytes}` === `${path}`)
+      if (change !== undefined) return { ...(group !== 'source' && { group: GROUPS[group] }), change }
+    }
+    return {}
   }
 
   async #commitAll(): Promise<void> {

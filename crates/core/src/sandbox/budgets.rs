@@ -21,11 +21,14 @@ impl Sandbox {
     pub fn limit_command(&self, session: &str, command: u64, process: &Arc<Process>, limit: Duration) {
         let Ok(handle) = self.session(session) else { return };
         let (sandbox, id, handle) = (self.downgrade(), session.to_string(), handle.downgrade());
-        let others = move || {
-            let processes = sandbox.upgrade().map(|sandbox| sandbox.processes().living_of(&id)).unwrap_or_default();
-            processes.iter().filter_map(|process| Some(process.life().birth?.pid)).collect()
-        };
         let (process, budget) = (Arc::clone(process), Budget::new(Limited::Command, limit));
+        let itself = Arc::clone(&process);
+        let others = move || {
+            let processes = sandbox.upgrade()?.processes().living_of(&id);
+            let roots: Vec<_> = processes.iter().filter_map(|process| Some(process.life().birth?.pid)).collect();
+            // Otherwise the next commands of the session are beside it.
+            itself.is_command().then_some(roots)
+        };
         // Without the engine's thread, no command runs.
         let _ = crate::runtime::spawn(async move {
             let used_up = budget::used_up_by(&process, &budget, others).await;
@@ -73,7 +76,7 @@ impl Sandbox {
             let hold = session.hold();
             let is_held = timeout(SETTLING, hold.granted()).await.unwrap_or(false);
             // What earlier commands have left behind ends with the supervisor; the next one has the state of the shell.
-            if is_held && !hold.freeze(true).await.is_ok_and(|frozen| frozen.is_idle) {
+            if is_held && hold.freeze(true).await.is_err_and(|busy| busy.count > 0) {
                 hold.start_again();
             }
         }

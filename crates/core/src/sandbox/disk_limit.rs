@@ -73,15 +73,21 @@ struct Measured {
 }
 
 impl Disk {
-    /// Looks until the sandbox ends. Before the first command there is nothing to see.
+    /// Looks from the first command until the sandbox ends.
     async fn watch(mut self, sandbox: WeakSandbox, writes: Arc<Notify>) {
-        writes.notified().await;
-        let (mut wait, mut before) = (SHORTEST, None);
-        while let Some(sandbox) = sandbox.upgrade() {
+        let (mut wait, mut before, mut has_begun) = (LONGEST, None, false);
+        loop {
+            let begins = timeout(wait, writes.notified()).await.is_ok();
+            has_begun |= begins;
+            let Some(sandbox) = sandbox.upgrade().filter(|sandbox| sandbox.lock().check().is_ok()) else { return };
+            if !has_begun {
+                continue;
+            }
             let workspace = Arc::clone(&self.workspace);
             let free = blocking(move || Ok(workspace.free_bytes().ok())).await.ok().flatten();
-            if self.is_due(free) && self.measure(free).await.is_err() && sandbox.lock().check().is_err() {
-                return;
+            if self.is_due(free) {
+                // A workspace that cannot be measured now has not begun, or has ended.
+                let _ = self.measure(free).await;
             }
             let is_over = |measured: Measured| measured.used > self.tolerated;
             if self.measured.is_some_and(is_over) {
@@ -93,12 +99,8 @@ impl Disk {
             if let Some(Measured { used, .. }) = self.measured {
                 self.tolerated = self.tolerated.min(used).max(self.limit);
             }
-            drop(sandbox);
-            wait = if free == before { (wait * 2).min(LONGEST) } else { SHORTEST };
+            wait = if free == before && !begins { (wait * 2).min(LONGEST) } else { SHORTEST };
             before = free;
-            if timeout(wait, writes.notified()).await.is_ok() {
-                wait = SHORTEST;
-            }
         }
     }
 

@@ -103,15 +103,17 @@ impl Sandbox {
         let Ok(workspace) = self.workspace() else { return Ok(()) };
         let Some((pause, commands)) = self.pause_if_idle(nexts).await else { return Ok(()) };
         let States { ids, text, hold_mount } = self.states(&pause).await?;
-        let made = blocking(move || workspace.step(commands.join("\n"), ids, &text, !hold_mount)).await?;
+        let (runs_in, commands): (Vec<_>, Vec<_>) = commands.into_iter().unzip();
+        let step = (commands.join("\n"), runs_in);
+        let made = blocking(move || workspace.step(step, ids, &text, !hold_mount)).await?;
         if let Some((_, true)) = made {
             Arc::new(pause).remount().await;
         }
         Ok(())
     }
 
-    /// Pauses, if only these commands are about to begin.
-    async fn pause_if_idle(&self, mut nexts: Vec<NextStep>) -> Option<(Pause, Vec<String>)> {
+    /// Pauses, if only these commands are about to begin. Returns them, each after its session.
+    async fn pause_if_idle(&self, mut nexts: Vec<NextStep>) -> Option<(Pause, Vec<(String, String)>)> {
         let files = timeout(PATIENCE, Arc::clone(&self.inner.files).write_owned()).await.ok()?;
         let (number, asked) = {
             let mut sessions = self.lock();
@@ -131,7 +133,11 @@ impl Sandbox {
                 nexts.push(self.inner.steps.take_ready_in(hold.session())?);
             }
         }
-        let (own, commands): (Vec<_>, _) = nexts.into_iter().map(|next| (next.hold, next.command)).unzip();
+        let split = |NextStep { hold, command, .. }| {
+            let session = Hold::session(&hold).to_owned();
+            (hold, (session, command))
+        };
+        let (own, commands): (Vec<_>, _) = nexts.into_iter().map(split).unzip();
         pause.hold(own.into_iter().chain(holds));
         pause.freeze(Vec::new(), true).await.ok()?;
         pause.is_idle().then_some((pause, commands))

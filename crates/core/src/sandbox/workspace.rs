@@ -6,6 +6,7 @@ use crate::error::{Code, Error};
 use crate::git_branch::{self, BranchCommit, CommittedBranch};
 use crate::workspace::{self, Commit, Named, Workspace};
 use nacre_protocol::confinement::Guarding;
+use nacre_protocol::workspace::Chosen;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -54,13 +55,13 @@ impl Sandbox {
     /// Those of [`Workspace::commit`] and [`Sandbox::pause`].
     pub fn commit<G: Future<Output = ()> + Send>(
         &self,
-        paths: Option<Vec<Vec<u8>>>,
+        chosen: Chosen,
         force: bool,
         sync: bool,
         given_up: G,
     ) -> impl Future<Output = Result<Option<Commit>, Error>> + Send + use<G> {
         let withholds = self.guards_project();
-        self.while_paused(given_up, move |workspace| workspace.commit(paths, force, sync, withholds))
+        self.while_paused(given_up, move |workspace| workspace.commit(chosen, force, sync, withholds))
     }
 
     /// Commits changes to a branch of git during a pause; see [`git_branch::commit`]. `None`, with nothing committed, if `given_up`
@@ -84,10 +85,10 @@ impl Sandbox {
     /// Those of [`Workspace::discard`] and [`Sandbox::pause`].
     pub fn discard<G: Future<Output = ()> + Send>(
         &self,
-        paths: Option<Vec<Vec<u8>>>,
+        chosen: Chosen,
         given_up: G,
     ) -> impl Future<Output = Result<Option<u64>, Error>> + Send + use<G> {
-        self.while_paused(given_up, move |workspace| workspace.discard(paths))
+        self.while_paused(given_up, move |workspace| workspace.discard(chosen))
     }
 
     /// Makes a call on the workspace during a pause, unless the wait for the pause is given up. If the future is dropped

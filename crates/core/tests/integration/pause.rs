@@ -9,6 +9,7 @@ use nacre_core::error::Code;
 use nacre_core::exec::{By, KillPolicy};
 use nacre_core::process::Process;
 use nacre_core::sandbox::NewSession;
+use nacre_protocol::workspace::Chosen;
 use std::fs;
 use std::future::pending;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ fn a_commit_waits_for_the_running_command_and_goes_before_the_next() {
     assert_eq!(place.real("file").unwrap(), "two\n");
     assert!(wait(&running).is_ok());
     assert_eq!(wait(&next).unwrap().stdout, b"three\n");
-    assert_eq!(run(never_given_up(place.sandbox.discard(None, pending()))).unwrap(), 1);
+    assert_eq!(run(never_given_up(place.sandbox.discard(Chosen::default(), pending()))).unwrap(), 1);
     assert_eq!(place.exec("cat file"), "two");
 }
 
@@ -201,7 +202,7 @@ fn a_commit_whose_wait_is_given_up_applies_nothing() {
     let fifo = place.fifo();
     let running = place.start_exec(&format!("echo one > file; read < {}", fifo.display()));
     let (give_up, given_up) = tokio::sync::oneshot::channel::<()>();
-    let commit = start(place.sandbox.commit(None, false, false, async { drop(given_up.await) }));
+    let commit = start(place.sandbox.commit(Chosen::default(), false, false, async { drop(given_up.await) }));
     let next = place.start_exec("echo next");
     let go = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
     assert!(is_pending(&commit) && is_pending(&next));

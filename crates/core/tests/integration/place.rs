@@ -12,6 +12,7 @@ use nacre_core::session::{self, Handle, Isolate};
 use nacre_core::user::UserSpec;
 use nacre_core::workspace::Commit;
 use nacre_protocol::confinement::{Filesystem, Rules};
+use nacre_protocol::workspace::Chosen;
 use std::fs::{self, Permissions};
 use std::future::pending;
 use std::os::unix::fs::PermissionsExt;
@@ -164,7 +165,7 @@ impl Place {
     }
 
     pub fn commit(&self) -> Receiver<Result<Commit, Error>> {
-        start(never_given_up(self.sandbox.commit(None, false, false, pending())))
+        start(never_given_up(self.sandbox.commit(Chosen::default(), false, false, pending())))
     }
 
     pub fn pause(&self) -> Pause {

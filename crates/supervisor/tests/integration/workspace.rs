@@ -1,6 +1,6 @@
 //! The keeper of a workspace as a process: its requests, its answers, and the files that it hands out.
 
-use nacre_protocol::workspace::{KeeperReply, KeeperRequest, Opening, Storage, WorkspaceChange};
+use nacre_protocol::workspace::{Chosen, KeeperReply, KeeperRequest, Opening, Storage, WorkspaceChange};
 use nacre_protocol::{message, socket};
 use std::fs::{self, File};
 use std::io::Read;
@@ -154,7 +154,7 @@ fn a_call_takes_as_many_paths_as_there_are() {
     let mut bytes = Vec::new();
     File::from(list.unwrap()).read_to_end(&mut bytes).unwrap();
     assert_eq!(message::decode::<Vec<WorkspaceChange>>(&bytes).unwrap().len(), names.len());
-    let commit = KeeperRequest::Commit { paths: Some(paths), force: false, sync: false, withholds: false };
+    let commit = KeeperRequest::Commit { chosen: Some(paths).into(), force: false, sync: false, withholds: false };
     assert_eq!(ask(keeper.socket(), &commit).0, KeeperReply::Committed { applied: 3000 });
     assert!(keeper.directory.path().join("real").join(&names[2999]).exists());
     keeper.close();
@@ -181,7 +181,7 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
     for number in 0..8 {
         fs::write(keeper.at(&format!("large-{number}")), &large).unwrap();
     }
-    let commit = KeeperRequest::Commit { paths: None, force: false, sync: false, withholds: false };
+    let commit = KeeperRequest::Commit { chosen: Chosen::default(), force: false, sync: false, withholds: false };
     assert_eq!(ask(keeper.socket(), &commit).0, KeeperReply::Committed { applied: 8 });
     let changes = KeeperRequest::Changes { paths: None };
     nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes, None).unwrap();

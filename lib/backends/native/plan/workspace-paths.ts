@@ -4,11 +4,11 @@ import type { CheckedPath } from '../../../schema/paths.js'
 
 /** The paths below `root`, which is absolute; '.' is the workspace itself. Null: all. Throws INVALID_PATH. */
 export function pathsBelow(root: string, paths: CheckedPath[] | undefined): Uint8Array[] | null {
-  return paths?.map((path) => relative(path, root)) ?? null
+  return paths?.map((path) => pathBelow(root, path)) ?? null
 }
 
 /** A path without `.` and `..`, by its names alone: it names an entry of the workspace, and no link is followed. */
-function relative({ bytes, shown }: CheckedPath, root: string): Uint8Array {
+export function pathBelow(root: string, { bytes, shown }: CheckedPath): Uint8Array {
   const names: string[] = []
   const rootNames = namesOf(Buffer.from(root))
   const isAbsolute = bytes[0] === SLASH

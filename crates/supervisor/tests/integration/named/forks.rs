@@ -304,7 +304,7 @@ fn they_merge_their_own_layers() {
             let mut least = u64::MAX;
             for round in 0..60 {
                 last.write(&format!("file-{}", round % 20), &format!("{generation} {round}"));
-                let made = last.workspace.step("command".into(), Vec::new(), b"text", true).unwrap();
+                let made = last.workspace.step(("command".into(), Vec::new()), Vec::new(), b"text", true).unwrap();
                 assert!(matches!(made, Some((_, true))));
                 last.mount = Some(last.workspace.share().unwrap().1);
                 least = if round > 40 { least.min(last.workspace.usage().unwrap().layers) } else { least };

@@ -1,0 +1,308 @@
+//! Which files of a workspace programs have generated, by evidence in the real directory: what programs in the workspace have
+//! written does not count, since it could hide a source.
+//!
+//! Git itself does not run: its configuration may belong to someone else.
+
+mod pattern;
+
+use crate::tree::{Tree, file_type, open_file, split, status};
+use crate::walk::Walk;
+use pattern::Pattern;
+use rustix::fs::{FileType, fstat};
+use rustix::io::{Errno, Result};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+/// Maximum bytes that are read of a file with rules.
+const MAX_BYTES: u64 = 256 * 1024;
+/// Maximum rules of a file. Later ones do not count.
+const MAX_RULES: usize = 2000;
+/// The names of the files in which package managers note exact versions.
+const LOCKS: [&str; 18] = [
+    "package-lock.json",
+    "npm-shrinkwrap.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "bun.lock",
+    "bun.lockb",
+    "deno.lock",
+    "Cargo.lock",
+    "go.sum",
+    "poetry.lock",
+    "uv.lock",
+    "Pipfile.lock",
+    "pdm.lock",
+    "composer.lock",
+    "Gemfile.lock",
+    "flake.lock",
+    "Package.resolved",
+    "packages.lock.json",
+];
+/// The names of directories that only programs fill.
+const OUTPUTS: [&str; 15] = [
+    "node_modules",
+    "bower_components",
+    "__pycache__",
+    ".venv",
+    ".tox",
+    ".next",
+    ".nuxt",
+    ".svelte-kit",
+    ".turbo",
+    ".parcel-cache",
+    ".gradle",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".eggs",
+];
+
+/// A line of `.gitignore`, or what `.gitattributes` says about `linguist-generated`.
+struct Rule {
+    pattern: Pattern,
+    /// Whether what matches is ignored, or generated.
+    applies: bool,
+}
+
+/// The rules of a directory; the last ones count first.
+#[derive(Default)]
+struct DirectoryRules {
+    ignored: Vec<Rule>,
+    generated: Vec<Rule>,
+}
+
+/// See the module.
+pub struct Generated<'a> {
+    base: Walk<'a>,
+    rules: RefCell<HashMap<Vec<u8>, Rc<DirectoryRules>>>,
+    /// The directories whose content git ignores, or not.
+    ignored: RefCell<HashMap<Vec<u8>, bool>>,
+}
+
+impl<'a> Generated<'a> {
+    /// The evidence of a real directory.
+    pub fn new(base: &'a Tree) -> Self {
+        Self { base: Walk::new(base), rules: RefCell::default(), ignored: RefCell::default() }
+    }
+
+    /// Whether the real directory has rules that tell outputs from sources: it is a repository of git, or has a `.gitignore`.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn has_rules(&self) -> Result<bool> {
+        let root = self.base.directory(b"")?;
+        Ok(status(root.as_ref(), b".git")?.is_some() || status(root.as_ref(), b".gitignore")?.is_some())
+    }
+
+    /// Why a path counts as generated.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn reason(&self, path: &[u8], is_directory: bool) -> Result<Option<&'static str>> {
+        let is_one_of = |names: &[&str], name: &[u8]| names.iter().any(|known| known.as_bytes() == name);
+        if path.split(|byte| *byte == b'/').any(|name| name == b".git") {
+            return Ok(Some("data of a repository"));
+        }
+        match self.decide(path, is_directory, |rules| &rules.generated)? {
+            Some(true) => return Ok(Some("linguist-generated in .gitattributes")),
+            Some(false) => return Ok(None),
+            None => {}
+        }
+        let (parent, name) = split(path);
+        if is_one_of(&LOCKS, name) {
+            return Ok(Some("a lock file"));
+        }
+        let above = if is_directory { path } else { parent };
+        if above.split(|byte| *byte == b'/').any(|name| is_one_of(&OUTPUTS, name)) {
+            return Ok(Some("in a directory of dependencies or outputs"));
+        }
+        Ok(self.is_ignored(path, is_directory)?.then_some("ignored by git"))
+    }
+
+    /// Whether git ignores a path, or a directory above it, from which nothing can be excepted.
+    fn is_ignored(&self, path: &[u8], is_directory: bool) -> Result<bool> {
+        let (parent, _) = split(path);
+        let known = self.ignored.borrow().get(parent).copied();
+        let is_parent_ignored = match known {
+            Some(known) => known,
+            None if parent.is_empty() => false,
+            None => {
+                let mut is_ignored = false;
+                for (end, _) in parent.iter().enumerate().filter(|(_, byte)| **byte == b'/') {
+                    is_ignored = is_ignored || self.is_ignored_here(&parent[..end], true)?;
+                }
+                let is_ignored = is_ignored || self.is_ignored_here(parent, true)?;
+                self.ignored.borrow_mut().insert(parent.to_vec(), is_ignored);
+                is_ignored
+            }
+        };
+        Ok(is_parent_ignored || self.is_ignored_here(path, is_directory)?)
+    }
+
+    fn is_ignored_here(&self, path: &[u8], is_directory: bool) -> Result<bool> {
+        Ok(self.decide(path, is_directory, |rules| &rules.ignored)? == Some(true))
+    }
+
+    /// What the last rule that matches says: the rules of the nearest directory first.
+    fn decide(
+        &self,
+        path: &[u8],
+        is_directory: bool,
+        kind: impl Fn(&DirectoryRules) -> &[Rule],
+    ) -> Result<Option<bool>> {
+        let mut directory = split(path).0;
+        loop {
+            let rules = self.rules_of(directory)?;
+            let below = if directory.is_empty() { path } else { &path[directory.len() + 1..] };
+            let found = kind(&rules).iter().rev().find(|rule| rule.pattern.matches(below, is_directory));
+            if let Some(rule) = found {
+                return Ok(Some(rule.applies));
+            }
+            if directory.is_empty() {
+                return Ok(None);
+            }
+            directory = split(directory).0;
+        }
+    }
+
+    fn rules_of(&self, directory: &[u8]) -> Result<Rc<DirectoryRules>> {
+        if let Some(known) = self.rules.borrow().get(directory) {
+            return Ok(Rc::clone(known));
+        }
+        let mut rules = DirectoryRules::default();
+        let unless_hidden = |opened: Result<Option<OwnedFd>>| match opened {
+            Err(Errno::ACCESS) => Ok(None),
+            opened => opened,
+        };
+        if let Some(opened) = unless_hidden(self.base.directory(directory))? {
+            if directory.is_empty()
+                && let Some(info) = unless_hidden(self.base.directory(b".git/info"))?
+            {
+                rules.ignored.extend(ignored(&read(&info, b"exclude")?));
+            }
+            rules.ignored.extend(ignored(&read(&opened, b".gitignore")?));
+            rules.generated.extend(generated(&read(&opened, b".gitattributes")?));
+        }
+        let rules = Rc::new(rules);
+        self.rules.borrow_mut().insert(directory.to_vec(), Rc::clone(&rules));
+        Ok(rules)
+    }
+}
+
+/// The start of a file with rules; empty if it cannot be read.
+fn read(directory: &OwnedFd, name: &[u8]) -> Result<Vec<u8>> {
+    let file = match open_file(directory, name) {
+        Err(Errno::NOENT | Errno::LOOP | Errno::ACCESS | Errno::NXIO | Errno::ISDIR) => return Ok(Vec::new()),
+        file => file?,
+    };
+    let mut text = Vec::new();
+    if file_type(&fstat(&file)?) == FileType::RegularFile {
+        // What cannot be read has no rules.
+        let _ = File::from(file).take(MAX_BYTES).read_to_end(&mut text);
+    }
+    Ok(text)
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+}
+
+/// The rules of a `.gitignore`.
+fn ignored(text: &[u8]) -> Vec<Rule> {
+    let rule = |line: &[u8]| {
+        let mut line = line;
+        while let Some(shorter) = line.strip_suffix(b" ").filter(|shorter| !shorter.ends_with(b"\\")) {
+            line = shorter;
+        }
+        let (line, applies) = match line {
+            [b'#', ..] => return None,
+            [b'!', rest @ ..] => (rest, false),
+            line => (line, true),
+        };
+        Pattern::new(line).map(|pattern| Rule { pattern, applies })
+    };
+    lines(text).filter_map(rule).take(MAX_RULES).collect()
+}
+
+/// What a `.gitattributes` says about `linguist-generated`.
+fn generated(text: &[u8]) -> Vec<Rule> {
+    let rule = |line: &[u8]| {
+        let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let pattern = words.next().filter(|word| !word.starts_with(b"#") && !word.starts_with(b"\""))?;
+        let mut applies = words.filter_map(|word| match word {
+            b"linguist-generated" | b"linguist-generated=true" => Some(true),
+            b"-linguist-generated" | b"linguist-generated=false" => Some(false),
+            _ => None,
+        });
+        let applies = applies.next_back()?;
+        // A pattern for directories matches no file.
+        let pattern = Pattern::new(pattern)?;
+        Some(Rule { pattern, applies })
+    };
+    lines(text).filter_map(rule).take(MAX_RULES).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::open;
+    use std::fs;
+    use std::path::Path;
+
+    fn reason(root: &Path, path: &str, is_directory: bool) -> Option<&'static str> {
+        let tree = Tree::new(open(root));
+        Generated::new(&tree).reason(path.as_bytes(), is_directory).unwrap()
+    }
+
+    #[test]
+    fn files_are_generated_by_name_by_ignore_rules_and_by_attributes() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for directory in ["src/gen", "vendor", ".git/info"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        fs::write(root.join(".gitignore"), "# outputs\n/dist/\n*.log\n!keep.log\nspace\\ \r\n").unwrap();
+        fs::write(root.join("src/.gitignore"), "!debug.log\n/local\n").unwrap();
+        fs::write(root.join(".git/info/exclude"), "private\n").unwrap();
+        fs::write(
+            root.join(".gitattributes"),
+            "*.pb.go linguist-generated=true\nsrc/gen/* text linguist-generated\nsrc/gen/own.ts -linguist-generated\nCargo.lock linguist-generated=false\n",
+        )
+        .unwrap();
+        let ignored = Some("ignored by git");
+        for path in ["dist/a/b.js", "x.log", "src/x.log", "src/local", "private", "dist/debug.log", "space "] {
+            assert_eq!(reason(root, path, false), ignored, "{path}");
+        }
+        for path in ["keep.log", "src/debug.log", "a/dist/b.js", "local", "src/main.rs", "Cargo.lock", "src/gen/own.ts"]
+        {
+            assert_eq!(reason(root, path, false), None, "{path}");
+        }
+        let attribute = Some("linguist-generated in .gitattributes");
+        assert_eq!([reason(root, "a/b.pb.go", false), reason(root, "src/gen/a.ts", false)], [attribute; 2]);
+        assert_eq!(reason(root, "web/package-lock.json", false), Some("a lock file"));
+        let outputs = Some("in a directory of dependencies or outputs");
+        assert_eq!([reason(root, "a/node_modules", true), reason(root, "a/node_modules/b/c.js", false)], [outputs; 2]);
+        assert_eq!(reason(root, "node_modules", false), None, "a file of this name");
+        assert_eq!(reason(root, ".git/index", false), Some("data of a repository"));
+    }
+
+    #[test]
+    fn rules_that_are_links_pipes_or_long_are_no_trouble() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        fs::create_dir_all(root.join("pipe")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", root.join(".gitignore")).unwrap();
+        fs::create_dir(root.join(".gitattributes")).unwrap();
+        let pipe = open(&root.join("pipe"));
+        rustix::fs::mknodat(&pipe, ".gitignore", FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        assert_eq!([reason(root, "a", false), reason(root, "pipe/a", false)], [None, None]);
+        fs::remove_file(root.join(".gitignore")).unwrap();
+        fs::write(root.join(".gitignore"), "x\n".repeat(MAX_RULES) + "late\n").unwrap();
+        assert_eq!([reason(root, "x", false).is_some(), reason(root, "late", false).is_some()], [true, false]);
+    }
+}
