@@ -20,6 +20,9 @@ const option = `isolation.network.requests['${target}']`
 const refusedBy = (method: string, path: string): Denial => ({
   ...{ kind: 'network', target, rule: option, fix: { option, add: `${method} ${path}` } },
   ...{ request: { method, path }, reason: 'rule' },
+  // Each request is that of a process.
+  ...{ program: expect.stringMatching(/curl$/), pid: expect.any(Number) },
+  command: expect.stringContaining(`curl -sS --path-as-is -X ${method}`),
 })
 
 describe('rules for requests', () => {

@@ -293,9 +293,12 @@ impl Observer for NoObserver {
     fn refused(&self, _: Wish, _: Reason) {}
 }
 
-/// The decrypted connections of a session.
+type Treatments = Arc<[(Origin, Arc<Treatment>)]>;
+
+/// The decrypted connections of a session. Cheap to clone.
+#[derive(Clone)]
 pub struct Egress {
-    treatments: Vec<(Origin, Arc<Treatment>)>,
+    treatments: Treatments,
     observer: Arc<dyn Observer>,
     authority: Arc<Authority>,
     origins: Arc<origin::Origins>,
@@ -313,20 +316,12 @@ impl fmt::Debug for Egress {
 }
 
 impl Egress {
-    /// Makes an authority for the hosts of a plan.
+    /// Makes an authority for the hosts of a plan. Without an observer, what a rule asks for is refused.
     ///
     /// # Errors
     /// A host is no name that a certificate can have, a rule cannot be read, or there are no random numbers.
     pub fn new(plan: &Plan) -> io::Result<Self> {
-        Self::observed(plan, Arc::new(NoObserver))
-    }
-
-    /// The same, with what decides about requests and learns of them.
-    ///
-    /// # Errors
-    /// As for [`Self::new`].
-    pub fn observed(plan: &Plan, observer: Arc<dyn Observer>) -> io::Result<Self> {
-        let treatments = treatments(plan)?;
+        let (treatments, observer) = (treatments(plan)?, Arc::new(NoObserver));
         let authority = Authority::new(treatments.iter().map(|(origin, _)| origin.host.clone()).collect())?.into();
         let origins = Arc::new(origin::Origins::new(plan.authorities.clone()));
         let turns = Arc::new(Semaphore::new(MOST_ANSWERS));
@@ -338,10 +333,14 @@ impl Egress {
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn part(&self, plan: &Plan, observer: Arc<dyn Observer>) -> io::Result<Self> {
-        let (authority, origins) = (Arc::clone(&self.authority), Arc::clone(&self.origins));
-        let (turns, bodies) = (Arc::clone(&self.turns), Arc::clone(&self.bodies));
-        Ok(Self { treatments: treatments(plan)?, observer, authority, origins, turns, bodies })
+    pub fn part(&self, plan: &Plan) -> io::Result<Self> {
+        Ok(Self { treatments: treatments(plan)?, ..self.clone() })
+    }
+
+    /// The same with what decides about requests and learns of them.
+    #[must_use]
+    pub fn observed_by(&self, observer: Arc<dyn Observer>) -> Self {
+        Self { observer, ..self.clone() }
     }
 
     /// The certificate of the authority, as PEM.
@@ -361,7 +360,7 @@ impl Egress {
 }
 
 /// What happens at each host of a plan.
-fn treatments(plan: &Plan) -> io::Result<Vec<(Origin, Arc<Treatment>)>> {
+fn treatments(plan: &Plan) -> io::Result<Treatments> {
     let invalid = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     let named = plan.secrets.iter().flat_map(|secret| &secret.hosts);
     let mut treatments: Vec<(Origin, Arc<Treatment>)> = Vec::new();
@@ -375,7 +374,7 @@ fn treatments(plan: &Plan) -> io::Result<Vec<(Origin, Arc<Treatment>)>> {
             treatments.push((origin.clone(), treatment.into()));
         }
     }
-    Ok(treatments)
+    Ok(treatments.into())
 }
 
 impl Secret {

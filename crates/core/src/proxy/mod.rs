@@ -107,6 +107,8 @@ pub struct Policy {
     learns: bool,
     /// The hosts of single programs.
     reserved: Arc<HostList>,
+    /// Where requests are reported.
+    requests: Requests,
     /// The process whose connection this is about, where it is known.
     caller: Option<Arc<Caller>>,
 }
@@ -157,13 +159,12 @@ impl Policy {
         let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
         let (functions, learns) = (functions.clone(), denials.learns);
         let (allow, reserved) = (allow.into(), reserved.into());
+        let (egress, caller) = Default::default();
         let policy =
-            Self { allow, deny, denials, names, lookups, egress: None, functions, learns, reserved, caller: None };
-        // It has a policy without itself.
-        let observer = |policy: &Self| Arc::new(SessionObserver { policy: policy.clone(), requests: requests.clone() });
-        let whole = (!hosts.plan.is_empty()).then(|| Egress::observed(&hosts.plan, observer(&policy))).transpose()?;
+            Self { allow, deny, denials, names, lookups, egress, functions, learns, reserved, requests, caller };
+        let whole = (!hosts.plan.is_empty()).then(|| Egress::new(&hosts.plan)).transpose()?;
         let with_part = |policy: Self, program: Option<&str>| {
-            let part = |whole: &Egress| whole.part(&hosts.plan.of_program(program), observer(&policy));
+            let part = |whole: &Egress| whole.part(&hosts.plan.of_program(program));
             let egress = whole.as_ref().map(part).transpose()?.map(Arc::new);
             Ok::<_, io::Error>(Self { egress, ..policy })
         };
@@ -342,7 +343,13 @@ async fn serve(mut client: TcpStream, policy: Policy) -> io::Result<()> {
     let denials = policy.denials.clone();
     // Before anything is read of it, and after what has read it.
     let _counted = denials.traffic.get().map(|traffic| traffic.count(&client)).transpose()?;
-    let policy = &Policy { caller: policy.denials.take_caller(client.peer_addr()?), ..policy };
+    let policy = Policy { caller: policy.denials.take_caller(client.peer_addr()?), ..policy };
+    let egress = policy.egress.as_ref().map(|egress| {
+        // It has a policy without itself.
+        let policy = Policy { egress: None, ..policy.clone() };
+        Arc::new(egress.observed_by(Arc::new(SessionObserver { policy })))
+    });
+    let policy = &Policy { egress, ..policy };
     let next = match first[0] {
         socks::VERSION => socks::accept(&mut client, policy).await?,
         MARK => redirect::accept(&mut client, policy).await?,

@@ -52,11 +52,10 @@ pub struct Requests {
     pub log: Log,
 }
 
-/// See the module.
+/// See the module. Each connection has its own.
 pub struct SessionObserver {
     /// Without what decrypts, which has this.
     pub policy: Policy,
-    pub requests: Requests,
 }
 
 impl Observer for SessionObserver {
@@ -71,7 +70,8 @@ impl Observer for SessionObserver {
     }
 
     fn refused(&self, wish: Wish, reason: Reason) {
-        self.policy.denials.add(Denial::new(Wanted::from(&wish), Refuser::Request(reason)));
+        let caller = self.policy.caller.clone();
+        self.policy.denials.add(Denial { caller, ..Denial::new(Wanted::from(&wish), Refuser::Request(reason)) });
     }
 
     fn call(&self, call: Call) -> io::Result<UnixStream> {
@@ -88,12 +88,12 @@ impl Observer for SessionObserver {
         let Some(command) = self.policy.denials.traced() else { return 0 };
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let (wish, traceparent) = (wish.clone(), traceparent.map(str::to_owned));
-        self.requests.on_traced.call(&TracedRequest::Began { number, command, wish, traceparent });
+        self.policy.requests.on_traced.call(&TracedRequest::Began { number, command, wish, traceparent });
         number
     }
 
     fn ended(&self, number: u64, request: Ended) {
-        let Requests { session, on_traced, feed, file, log } = &self.requests;
+        let Requests { session, on_traced, feed, file, log } = &self.policy.requests;
         if number > 0 {
             on_traced.call(&TracedRequest::Ended { number, request: request.clone() });
         }

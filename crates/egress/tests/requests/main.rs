@@ -202,8 +202,8 @@ impl World {
         let ports = if rules.is_empty() { &[][..] } else { &[443, 80] };
         let requests = ports.iter().map(|port| (origin_at(*port), list.clone())).collect();
         let refused: Arc<Refusals> = Arc::default();
-        let egress =
-            Egress::observed(&Plan { secrets, authorities, requests, handlers: Vec::new() }, Arc::clone(&refused) as _);
+        let egress = Egress::new(&Plan { secrets, authorities, requests, handlers: Vec::new() })
+            .map(|egress| egress.observed_by(Arc::clone(&refused) as _));
         let egress = Arc::new(egress.unwrap());
         Self { egress, refused, placeholder, server: TcpListener::bind("127.0.0.1:0").await.unwrap(), seen, origin }
     }
