@@ -1,34 +1,17 @@
 /** Questions about hosts that the rules do not name. */
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { type IsolationRules, type NetworkRules, type Question, Sandbox, type SandboxEvent } from 'nacre'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { IsolationRules, NetworkRules, Question, SandboxEvent } from 'nacre'
+import { describe, expect, it } from 'vitest'
 import { refusedConnection } from '../helpers/denials.js'
 import { withSandbox } from '../helpers/invariants.js'
-import { outerAddress } from '../helpers/serving.js'
+import { startOuterServer } from '../helpers/outer-server.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
 import { type AnySandbox, itHolds, withClient } from './helper.js'
 
-const outer = outerAddress()
-const server = createServer((_, response) => response.end('hello'))
-let target: string
-
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-  target = `${outer}:${(server.address() as AddressInfo).port}`
-  // The thread of all proxies stays once it has been started.
-  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
-  await sandbox.exec('true')
-  await sandbox.destroy()
-})
-
-afterAll(() => {
-  server.close()
-  server.closeAllConnections()
-})
+const target = await startOuterServer((_, response) => response.end('hello'))
+const [outer = '', port] = target.split(':')
 
 const asking = (network: Partial<NetworkRules> = {}) => {
   const isolation: IsolationRules = { network: { allow: [], ask: true, ...network } }
@@ -218,7 +201,7 @@ describe('a host that no list has', () => {
 
 describe('programs that ignore the proxy', () => {
   const python = () =>
-    `python3 -c 'import socket\ntry: socket.create_connection(("${outer}", ${target.split(':')[1]})); print("connected")\nexcept OSError as error: print(error.errno)'`
+    `python3 -c 'import socket\ntry: socket.create_connection(("${outer}", ${port})); print("connected")\nexcept OSError as error: print(error.errno)'`
 
   it.each([
     ['a blocking call', python, 'connected\n', '101\n'],

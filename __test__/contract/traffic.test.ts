@@ -1,31 +1,12 @@
 /** `usage.sentBytes` and `usage.receivedBytes`: what the proxy of a list of hosts has carried for a command. */
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { Sandbox } from 'nacre'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
-import { outerAddress } from '../helpers/serving.js'
+import { describe, expect } from 'vitest'
+import { startOuterServer } from '../helpers/outer-server.js'
 import { itHolds } from './helper.js'
 
-const outer = outerAddress()
 const DOWN = 3_000_000
-const server = createServer((request, response) => {
+const target = await startOuterServer((request, response) => {
   request.resume()
   request.on('end', () => response.end(request.method === 'POST' ? 'ok' : Buffer.alloc(DOWN)))
-})
-let target: string
-
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-  target = `${outer}:${(server.address() as AddressInfo).port}`
-  // The thread of all proxies stays once it has been started.
-  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
-  await sandbox.exec('true')
-  await sandbox.destroy()
-})
-
-afterAll(() => {
-  server.close()
-  server.closeAllConnections()
 })
 
 describe('the traffic of a command', () => {

@@ -13,15 +13,19 @@ export interface ProxiedOrigin extends TlsOrigin {
   rules(network: Partial<NetworkRules>): IsolationRules
 }
 
-/** Starts a server for the tests of a file. */
-export async function startProxiedOrigin(): Promise<ProxiedOrigin> {
-  const origin = await startOrigin()
+/** Starts the thread of all proxies before the tests of a file: it stays once it has been started. */
+export function startProxyThread(): void {
   beforeAll(async () => {
-    // The thread of all proxies stays once it has been started.
     const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
     await sandbox.exec('true')
     await sandbox.destroy()
   })
+}
+
+/** Starts a server for the tests of a file. */
+export async function startProxiedOrigin(): Promise<ProxiedOrigin> {
+  const origin = await startOrigin()
+  startProxyThread()
   afterAll(() => origin.close())
   return {
     ...origin,

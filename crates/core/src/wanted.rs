@@ -45,7 +45,7 @@ impl From<&Wish> for Wanted {
     }
 }
 
-/// What was refused, and to whom.
+/// Something that was refused, and the process that wanted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Denial {
     /// What was refused, and by what.

@@ -267,8 +267,12 @@ impl Judge<'_> {
         self.looked += 1;
         // Other words of a message may look like a path.
         let is_relative = name.starts_with(b"./") || name.starts_with(b"../");
-        let places = if is_relative { self.ran.directories.len() } else { 2 };
         let name = Path::new(OsStr::from_bytes(name));
+        let places = match (name.is_absolute(), is_relative) {
+            (true, _) => 1,
+            (false, false) => 2,
+            (false, true) => self.ran.directories.len(),
+        };
         self.ran
             .directories
             .iter()

@@ -34,6 +34,11 @@ pub fn caller(process: i32) -> Caller {
     Caller { pid: process, program, command: Some(command).filter(|command| !command.is_empty()) }
 }
 
+/// The same for a thread.
+pub fn caller_of(thread: i32) -> Caller {
+    process_of(thread).map(caller).unwrap_or_default()
+}
+
 /// Copies a part of another process's memory, at most 128 bytes.
 ///
 /// # Errors

@@ -40,7 +40,7 @@ pub enum Decision {
         /// Whether both sides have changed the permissions; `mode` is that of the first side then.
         is_mode_open: bool,
     },
-    /// Nobody can decide.
+    /// The sides contradict each other.
     Conflict(Clash),
 }
 

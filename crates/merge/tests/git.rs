@@ -260,8 +260,8 @@ fn merged(base: Option<&Version>, ours: Option<&Version>, theirs: Option<&Versio
     }
 }
 
-/// Three versions of an entry. Git finds renames even where it is told not to, so what was created has a line, or a target, that
-/// no other case has.
+/// Three versions of an entry. Git looks for renames even with `no-renames`, so each new file has a line, and each new link a
+/// target, that no other case has.
 fn triple(random: &mut Random, case: u64) -> [Option<Version>; 3] {
     let texts = versions(random, true);
     let mut triple = texts.map(|text| Some(Version::File(text, false)));

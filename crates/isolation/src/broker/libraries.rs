@@ -1,16 +1,14 @@
 //! Keeps libraries that the session could have written out of programs that have hosts of their own.
 
 use super::notification::{Call, Listener};
-use super::observer::{caller_of, queued};
+use super::reports::Reports;
 use crate::explain::{Ran, Refusal, Rule};
-use crate::foreign::{process_of, take_descriptor};
+use crate::foreign::{caller_of, process_of, take_descriptor};
 use crate::programs;
 use nacre_protocol::confinement::KnownPrograms;
 use nacre_protocol::connections::{ConnectionReport, LONGEST_PATH};
-use nacre_protocol::message;
 use nacre_protocol::standing::RunAs;
-use std::collections::HashSet;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 /// Maximum libraries of which the host has not received reports.
@@ -20,16 +18,14 @@ const MAX_REPORTS: usize = 100;
 pub struct Libraries<'a> {
     known: &'a KnownPrograms,
     user: RunAs,
-    reports: Option<&'a OwnedFd>,
-    /// What the host has not received yet. A program tries the same library again and again.
-    waiting: HashSet<PathBuf>,
+    reports: Option<Reports<'a, PathBuf>>,
 }
 
 impl<'a> Libraries<'a> {
     /// `ran`: the user of the programs.
     pub fn new(known: &'a KnownPrograms, ran: &Ran<'_>, reports: Option<&'a OwnedFd>) -> Self {
         let user = RunAs { uid: ran.user, gid: ran.user, groups: ran.groups.to_vec() };
-        Self { known, user, reports, waiting: HashSet::new() }
+        Self { known, user, reports: reports.map(|reports| Reports::new(reports, MAX_REPORTS)) }
     }
 
     /// Whether a call may map a file. The descriptor stays the same until then: other processes share none with a process that has
@@ -53,14 +49,11 @@ impl<'a> Libraries<'a> {
     }
 
     fn report(&mut self, path: PathBuf, thread: i32) {
-        let Some(reports) = self.reports else { return };
-        if queued(reports) == 0 {
-            self.waiting.clear();
-        }
-        let is_short = path.as_os_str().len() <= LONGEST_PATH;
-        if is_short && self.waiting.len() < MAX_REPORTS && self.waiting.insert(path.clone()) {
-            let refusal = Refusal { tree: path.clone(), path, rule: Rule::Program };
-            let _ = message::send(reports.as_fd(), &ConnectionReport::File(refusal, caller_of(thread)), &[]);
+        if let Some(reports) = self.reports.as_mut().filter(|_| path.as_os_str().len() <= LONGEST_PATH) {
+            reports.send(path.clone(), || {
+                let refusal = Refusal { tree: path.clone(), path, rule: Rule::Program };
+                ConnectionReport::File(refusal, caller_of(thread))
+            });
         }
     }
 }

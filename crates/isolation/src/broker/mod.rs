@@ -26,7 +26,7 @@ mod notification;
 mod observer;
 mod peer;
 mod redirect;
-mod refused;
+mod reports;
 mod request;
 
 use crate::explain::Ran;
@@ -39,7 +39,7 @@ use nacre_protocol::standing::RunAs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use notification::Listener;
 use observer::Observer;
-use refused::RefusedCalls;
+use reports::Reports;
 use rustix::process::{Signal, WaitOptions, set_parent_process_death_signal, wait};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -164,7 +164,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
     let mut helpers = 0;
     let own = RunAs::own();
     let ran = Ran::as_user(policy.user.as_ref().unwrap_or(&own));
-    let mut refused = RefusedCalls::new(policy.reports.as_deref());
+    let mut refused = policy.reports.as_deref().map(|reports| Reports::new(reports, usize::MAX));
     let mut observer = Observer::new(inside.confinement, policy.reports.as_deref(), &ran);
     let known = inside.confinement.programs.as_ref();
     let mut libraries = known.map(|known| Libraries::new(known, &ran, policy.reports.as_deref()));
@@ -194,7 +194,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
                 continue;
             }
             if call.number != libc::SYS_connect {
-                refused.report(&call);
+                refused.iter_mut().for_each(|reports| reports.send_refused(&call));
                 listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EPERM)));
                 continue;
             }

@@ -2,15 +2,15 @@
 
 use super::attempt::attempts;
 use super::notification::Call;
+use super::reports::Reports;
 use crate::explain::{AttemptJudge, Ran, Refusal, RefusedAttempt, Use};
-use crate::foreign::{caller, process_of};
+use crate::foreign::caller_of;
 use crate::paths::plain;
 use nacre_protocol::confinement::Confinement;
-use nacre_protocol::connections::{Caller, ConnectionReport, LONGEST_PATH, LONGEST_REPORT};
+use nacre_protocol::connections::{ConnectionReport, LONGEST_PATH, LONGEST_REPORT};
 use nacre_protocol::{message, socket};
 use nix::poll::PollFlags;
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, StatVfsMountFlags, fstat, fstatvfs, open, openat2};
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind::WouldBlock;
@@ -20,9 +20,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Maximum bytes of reports that wait for the host, as the kernel counts them. Those about connections need the rest of the
-/// socket's buffer.
-pub const MAX_WAITING: libc::c_int = 64 << 10;
 /// Maximum bytes of a script's first line that the kernel reads.
 const MAX_INTERPRETER: u64 = 256;
 /// Maximum paths that are reported where nothing is refused. Beyond it, directories are.
@@ -35,9 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// See the module.
 pub struct Observer<'a> {
     judge: AttemptJudge<'a>,
-    reports: &'a OwnedFd,
-    /// What the host has not received yet. A program tries the same path again and again.
-    waiting: HashSet<Refusal>,
+    reports: Reports<'a, Refusal>,
     /// Nothing is refused, and everything is reported once.
     learns: bool,
 }
@@ -47,7 +42,7 @@ impl<'a> Observer<'a> {
     pub fn new(confinement: &'a Confinement, reports: Option<&'a OwnedFd>, ran: &'a Ran<'a>) -> Option<Self> {
         let observed = confinement.observed.as_ref()?;
         let judge = AttemptJudge::new(confinement, observed, ran);
-        Some(Self { judge, reports: reports?, waiting: HashSet::new(), learns: observed.learns })
+        Some(Self { judge, reports: Reports::new(reports?, usize::MAX), learns: observed.learns })
     }
 
     /// Looks at a call that waits.
@@ -68,47 +63,27 @@ impl<'a> Observer<'a> {
         if self.learns {
             return self.record(refusal, thread);
         }
-        let queued = queued(self.reports);
-        if queued == 0 {
-            self.waiting.clear();
-        }
-        let is_short = [&refusal.path, &refusal.tree].iter().all(|path| path.as_os_str().len() <= LONGEST_PATH);
-        if is_short && queued <= MAX_WAITING && self.waiting.insert(refusal.clone()) {
-            let _ = message::send(self.reports.as_fd(), &ConnectionReport::File(refusal, caller_of(thread)), &[]);
+        if [&refusal.path, &refusal.tree].iter().all(|path| path.as_os_str().len() <= LONGEST_PATH) {
+            self.reports.send(refusal.clone(), || ConnectionReport::File(refusal, caller_of(thread)));
         }
     }
 
     /// Reports a path once, or beyond a number of them its directory. Waits for the host, which receives all the time.
     fn record(&mut self, refusal: Refusal, thread: i32) {
         let path = match refusal.path.parent() {
-            Some(directory) if self.waiting.len() >= MAX_PATHS => directory.to_path_buf(),
+            Some(directory) if self.reports.waiting.len() >= MAX_PATHS => directory.to_path_buf(),
             _ => refusal.path,
         };
         let refusal = Refusal { path, ..refusal };
-        if self.waiting.len() >= MAX_DIRECTORIES || !self.waiting.insert(refusal.clone()) {
+        if self.reports.waiting.len() >= MAX_DIRECTORIES || !self.reports.waiting.insert(refusal.clone()) {
             return;
         }
         let Ok(bytes) = message::encode(&ConnectionReport::File(refusal, caller_of(thread))) else { return };
         let end = Instant::now() + PATIENCE;
         while bytes.len() <= LONGEST_REPORT
-            && socket::send(self.reports.as_fd(), &bytes, &[]).is_err_and(|error| error.kind() == WouldBlock)
-            && socket::await_events(self.reports.as_fd(), PollFlags::POLLOUT, end).unwrap_or(false)
+            && socket::send(self.reports.socket.as_fd(), &bytes, &[]).is_err_and(|error| error.kind() == WouldBlock)
+            && socket::await_events(self.reports.socket.as_fd(), PollFlags::POLLOUT, end).unwrap_or(false)
         {}
-    }
-}
-
-/// The process of a thread that waits.
-pub fn caller_of(thread: i32) -> Caller {
-    process_of(thread).map(caller).unwrap_or_default()
-}
-
-/// Bytes that the other end has not received.
-pub fn queued(socket: &OwnedFd) -> libc::c_int {
-    let mut bytes = 0;
-    // SAFETY: the kernel writes one number through the pointer.
-    match unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) } {
-        0 => bytes,
-        _ => libc::c_int::MAX,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Patterns of git for paths, as `.gitignore` and `.gitattributes` have them.
 //!
-//! Whoever controls the directory has written them, so a match takes at most the product of both lengths.
+//! They come from a directory that others may control, so the time of a match is bounded by the product of both lengths.
 
 /// A pattern. Its path is relative to the directory of the file that has it.
 pub struct Pattern {
