@@ -111,6 +111,29 @@ describe('a merge', () => {
   )
 
   it(
+    'follows the rules of .gitattributes in the real directory, and runs no driver',
+    inWorkspace(async ({ sandbox, directory }) => {
+      writeFileSync(path.join(directory, '.gitattributes'), 'lines merge=union\nother -merge\nold/file merge=own\n')
+      execFileSync('git', ['-C', directory, 'init', '-q'])
+      execFileSync('git', ['-C', directory, 'config', 'merge.own.driver', `touch ${directory}/ran`])
+      const commands = ['one', 'two'].map((name) => {
+        const hides = name === 'one' ? `echo '* merge=binary' >.gitattributes; ` : ''
+        return `${hides}echo '${name}' | tee -a lines >old/file; ${edit(name === 'one' ? 1 : 5, name)}; echo ${name} >other`
+      })
+      await withMerged(sandbox, commands, { onConflict: 'markers' }, async (merged, conflicts) => {
+        expect(conflicts.map(shown)).toEqual(['old/file content 0,1', 'other binary 0,1'])
+        const expected = TEN.map((line, at) => ({ 1: 'one\n', 5: 'two\n' })[at] ?? line)
+        expect(await output(merged, 'cat lines')).toBe([...expected, 'one\n', 'two\n'].join(''))
+        expect(await output(merged, 'cat other old/file')).toBe(
+          'one\n<<<<<<< side 0\none\n=======\ntwo\n>>>>>>> side 1\n',
+        )
+        expect(await output(merged, 'ls')).toBe('binary\nlines\nold\nother\n')
+      })
+      expect(readdirSync(directory)).not.toContain('ran')
+    }),
+  )
+
+  it(
     'has the sessions of the first sandbox, and is independent',
     inWorkspace(async ({ sandbox }) => {
       const commands = ['value=first; cd old; echo 1 >one', 'value=second; echo 2 >two']

@@ -11,6 +11,7 @@
 //! **It must never know** why a process runs: no shell, session, command or JavaScript occurs in it.
 
 pub mod cgroup;
+pub mod cpu_meter;
 pub mod descent_mark;
 pub mod file_tree;
 pub mod fork;

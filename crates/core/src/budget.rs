@@ -3,11 +3,6 @@
 //! Only what has a budget is looked at: one task for the command, or for the supervisor of the session. The next look is due
 //! when all processors together could have used the rest up, so a budget is exceeded by little, however large it is. While
 //! nothing is used, looks become rare.
-//!
-//! A control group counts everything that was ever in it. Without groups, the kernel adds the time of an ended process to the
-//! process that reaps it, and the supervisor reaps the orphans of its session. So the sum over the living processes and the
-//! supervisor misses nothing of the session. A command has used what that sum has grown by, without the processes that are not
-//! of it.
 
 use crate::error::{Code, Error};
 use crate::exec::{By, KilledBy};
@@ -15,15 +10,14 @@ use crate::hook::Hook;
 use crate::process::Process;
 use crate::supervisor::PidHold;
 use nacre_containment::cgroup::Group;
-use nacre_containment::pid::{Identity, Pid};
-use nacre_containment::proc_table::{self, Stat, ticks};
-use std::collections::{HashMap, HashSet};
+use nacre_containment::cpu_meter::CpuMeter;
+use nacre_containment::pid::Pid;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep_until};
 
 /// The shortest time between two looks.
@@ -32,6 +26,9 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST_IDLE: Duration = Duration::from_secs(1);
 /// Looks take at most one part in so many of a processor.
 const SHARE: u32 = 20;
+
+/// Only the task that looks uses it; a thread that may block reads it.
+type SharedMeter = Arc<Mutex<CpuMeter>>;
 
 /// What has a budget.
 #[derive(Clone, Debug)]
@@ -136,13 +133,13 @@ impl SessionBudgets {
         }
         let budgets = Arc::clone(self);
         tokio::spawn(async move {
-            let mut meter = Meter::new(supervisor.pid(), group, Counted::Session);
-            let used_up = run_out(&budgets.budgets, &mut meter, &budgets.begins, supervisor.ended()).await;
+            let meter = Arc::new(Mutex::new(CpuMeter::of_tree(supervisor.pid(), group)));
+            let used_up = run_out(&budgets.budgets, &meter, &budgets.begins, supervisor.ended()).await;
             if let Some(budget) = used_up {
                 budgets.on_used_up.call(budget);
                 // What goes on until it is ended counts against the sandbox.
                 supervisor.ended().await;
-                let _ = meter.charge(&budgets.budgets).await;
+                let _ = charge(&meter, &budgets.budgets).await;
             }
         });
     }
@@ -156,23 +153,17 @@ pub(crate) async fn used_up_by(
     others: impl Fn() -> Option<Vec<Pid>> + Send + Sync + 'static,
 ) -> Option<KilledBy> {
     let tree = process.birth().await?.tree;
-    let roots = Box::new(move || Some([others()?, tree.spare.clone()].concat()));
-    let counted = match tree.group {
-        Some(_) => Counted::Group,
-        None => Counted::Command(Others { roots, seen: HashMap::new() }),
-    };
-    let mut meter = Meter::new(tree.guardian, tree.group, counted);
+    let others = Box::new(move || Some([others()?, tree.spare.clone()].concat()));
+    let meter = Arc::new(Mutex::new(CpuMeter::of_part(tree.guardian, tree.group, others)));
     // What was used before the command counts against nothing.
-    meter.charge(&[]).await?;
-    run_out(std::slice::from_ref(budget), &mut meter, &Notify::new(), process.wait())
-        .await
-        .map(|budget| budget.killer())
+    charge(&meter, &[]).await?;
+    run_out(std::slice::from_ref(budget), &meter, &Notify::new(), process.wait()).await.map(|budget| budget.killer())
 }
 
 /// Looks until one of the budgets is used up. `None` once what was looked at has ended; that is charged, too.
 async fn run_out<'a>(
     budgets: &'a [Arc<Budget>],
-    meter: &mut Meter,
+    meter: &SharedMeter,
     begins: &Notify,
     ended: impl Future<Output = ()>,
 ) -> Option<&'a Arc<Budget>> {
@@ -180,7 +171,7 @@ async fn run_out<'a>(
     let (mut ended, mut wait) = (std::pin::pin!(ended), Duration::ZERO);
     loop {
         let begun = Instant::now();
-        let used = meter.charge(budgets).await;
+        let used = charge(meter, budgets).await;
         if let Some(budget) = budgets.iter().find(|budget| budget.left().is_zero()) {
             return Some(budget);
         }
@@ -193,7 +184,7 @@ async fn run_out<'a>(
         let now = Instant::now();
         tokio::select! {
             () = &mut ended => {
-                let _ = meter.charge(budgets).await;
+                let _ = charge(meter, budgets).await;
                 return None;
             }
             () = sleep_until(now + wait) => continue,
@@ -202,7 +193,7 @@ async fn run_out<'a>(
         wait = wait.min(soonest);
         tokio::select! {
             () = &mut ended => {
-                let _ = meter.charge(budgets).await;
+                let _ = charge(meter, budgets).await;
                 return None;
             }
             () = sleep_until((now + wait).max(Instant::now())) => {}
@@ -210,89 +201,10 @@ async fn run_out<'a>(
     }
 }
 
-/// Reads the processor time of a session, or of a command in it.
-struct Meter {
-    supervisor: Pid,
-    /// Its group, if it has one.
-    group: Option<Group>,
-    counted: Counted,
-    /// What the last look has found.
-    last: Duration,
-}
-
-/// What a meter counts.
-enum Counted {
-    /// Everything below the supervisor.
-    Session,
-    /// The group, in which only the command runs.
-    Group,
-    /// Everything below the supervisor that is not of something else.
-    Command(Others),
-}
-
-/// The processes of a session that are not of a command.
-struct Others {
-    /// The roots of their trees.
-    roots: Box<dyn Fn() -> Option<Vec<Pid>> + Send + Sync>,
-    /// Their parents, and their clock ticks with those of what they have reaped. Once the supervisor has reaped one, its own count
-    /// has these, too.
-    seen: HashMap<Identity, (i32, u64)>,
-}
-
-impl Meter {
-    fn new(supervisor: Pid, group: Option<Group>, counted: Counted) -> Self {
-        Self { supervisor, group, counted, last: Duration::ZERO }
-    }
-
-    /// Looks, and charges what was used since the last look. Returns that; `None` if it cannot be seen.
-    async fn charge(&mut self, budgets: &[Arc<Budget>]) -> Option<Duration> {
-        let (supervisor, group) = (self.supervisor, self.group.clone());
-        let mut counted = std::mem::replace(&mut self.counted, Counted::Session);
-        let looked = tokio::task::spawn_blocking(move || (counted.look(supervisor, group.as_ref()), counted));
-        let (total, counted) = looked.await.ok()?;
-        self.counted = counted;
-        let used = total?.saturating_sub(self.last);
-        self.last += used;
-        budgets.iter().for_each(|budget| budget.charge(used));
-        Some(used)
-    }
-}
-
-impl Counted {
-    /// The time so far.
-    fn look(&mut self, supervisor: Pid, group: Option<&Group>) -> Option<Duration> {
-        let in_group = group.and_then(Group::cpu_time);
-        match self {
-            Self::Session => in_group.or_else(|| Some(ticks(below(supervisor)?.0))),
-            Self::Group => in_group,
-            Self::Command(others) => {
-                let (all, members) = below(supervisor)?;
-                Some(ticks(all.saturating_sub(others.ticks(supervisor, &members)?)))
-            }
-        }
-    }
-}
-
-impl Others {
-    fn ticks(&mut self, supervisor: Pid, members: &[Stat]) -> Option<u64> {
-        self.seen.retain(|_, (parent, _)| *parent == supervisor.raw());
-        let mut trees: HashSet<Pid> = (self.roots)()?.into_iter().collect();
-        // Parents come first.
-        for stat in members {
-            let of_tree = Pid::new(stat.parent).is_some_and(|parent| trees.contains(&parent));
-            if of_tree || trees.contains(&stat.identity.pid) {
-                trees.insert(stat.identity.pid);
-                self.seen.insert(stat.identity, (stat.parent, stat.cpu_ticks + stat.reaped_ticks));
-            }
-        }
-        Some(self.seen.values().map(|(_, ticks)| ticks).sum())
-    }
-}
-
-/// The clock ticks of everything below a supervisor, and what lives of it. The supervisor may have ended.
-fn below(supervisor: Pid) -> Option<(u64, Vec<Stat>)> {
-    let reaped = Stat::read(supervisor)?.reaped_ticks;
-    let members = proc_table::descendants(&[supervisor], &HashSet::new()).ok()?;
-    let living: u64 = members.iter().map(|stat| stat.cpu_ticks + stat.reaped_ticks).sum();
-    Some((reaped + living, members))
+/// Looks, and charges what was used since the last look. Returns that; `None` if it cannot be seen.
+async fn charge(meter: &SharedMeter, budgets: &[Arc<Budget>]) -> Option<Duration> {
+    let meter = Arc::clone(meter);
+    let used = tokio::task::spawn_blocking(move || meter.blocking_lock().used()).await.ok()??;
+    budgets.iter().for_each(|budget| budget.charge(used));
+    Some(used)
 }

@@ -23,6 +23,8 @@ pub enum AtConflict<'a> {
     },
     /// The first version.
     Ours,
+    /// Both versions, and it is no conflict: git's `union`.
+    Both,
 }
 
 /// A merged file.
@@ -80,18 +82,18 @@ pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8], at_conflict: AtConflict<'_
             Choice::Neither => {
                 copy(&ours, done..our_lines.start);
                 copied += our_lines.start - done;
-                text.conflicts.push(Conflict {
+                let conflict = Conflict {
                     line: lines + copied,
                     our_text: ours.text_of(our_lines.clone()).to_vec(),
                     their_text: theirs.text_of(their_lines.clone()).to_vec(),
                     ours: our_lines.clone(),
                     theirs: their_lines.clone(),
-                });
+                };
                 copied += our_lines.len();
+                let newline = newline(&base, &ours, &theirs, &region);
                 match at_conflict {
                     AtConflict::Ours => text.content.extend(ours.text_of(our_lines.clone())),
                     AtConflict::Markers { ours: our_label, theirs: their_label } => {
-                        let newline = newline(&base, &ours, &theirs, &region);
                         mark(&mut text.content, '<', our_label, newline);
                         add_lines(&mut text.content, ours.text_of(our_lines.clone()), newline);
                         mark(&mut text.content, '=', "", newline);
@@ -99,6 +101,14 @@ pub fn merge(base: &[u8], ours: &[u8], theirs: &[u8], at_conflict: AtConflict<'_
                         mark(&mut text.content, '>', their_label, newline);
                         copied += their_lines.len() + 3;
                     }
+                    AtConflict::Both => {
+                        add_lines(&mut text.content, ours.text_of(our_lines.clone()), newline);
+                        text.content.extend(theirs.text_of(their_lines.clone()));
+                        copied += their_lines.len();
+                    }
+                }
+                if !matches!(at_conflict, AtConflict::Both) {
+                    text.conflicts.push(conflict);
                 }
             }
         }

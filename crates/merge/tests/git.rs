@@ -169,9 +169,13 @@ fn merged_files_are_those_of_git() {
         })
         .collect();
     repository(place, &cases);
-    for (options, at_conflict) in [(&[][..], LABELS), (&["-X", "ours"], AtConflict::Ours)] {
+    let ways =
+        [("merge", &[][..], LABELS), ("merge", &["-X", "ours"], AtConflict::Ours), ("union", &[], AtConflict::Both)];
+    for (driver, options, at_conflict) in ways {
+        let attribute = if driver == "union" { "* merge=union\n" } else { "* merge\n" };
+        fs::write(place.join(".git/info/attributes"), attribute).unwrap();
         let open = merge_by_git(place, options);
-        let has_markers = options.is_empty();
+        let has_markers = matches!(at_conflict, AtConflict::Markers { .. });
         assert_eq!(!open.is_empty(), has_markers);
         for (name, versions) in &cases {
             let [base, ours, theirs] = versions.each_ref().map(|version| content_of(version.as_ref()));

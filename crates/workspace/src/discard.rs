@@ -3,7 +3,7 @@
 use crate::changes::{Sides, Walks};
 use crate::dates::Dates;
 use crate::failure::{Trouble, at};
-use crate::generated::Generated;
+use crate::git_rules::GitRules;
 use crate::metadata::Metadata;
 use crate::omitted;
 use crate::partial::Partial;
@@ -50,7 +50,7 @@ struct Restoration<'a> {
     /// The times of what gets another content.
     dates: Dates,
     /// What is generated gets its real time, so that it is never newer than its sources.
-    generated: Generated<'a>,
+    rules: GitRules<'a>,
     /// Everything gets its real time: nothing tells what is generated, but as everything is discarded, the times fit together.
     keeps_all: bool,
 }
@@ -71,9 +71,9 @@ impl<'a> Restoration<'a> {
                 found => old.extend(found.map_err(at(&change.path))?.as_ref().map(modified_at)),
             }
         }
-        let generated = Generated::new(sides.base);
-        let keeps_all = is_whole && !generated.has_rules()?;
-        Ok(Self { sides, staging, dates: Dates::new(staging.directory(), old)?, generated, keeps_all })
+        let rules = GitRules::new(sides.base);
+        let keeps_all = is_whole && !rules.has_rules()?;
+        Ok(Self { sides, staging, dates: Dates::new(staging.directory(), old)?, rules, keeps_all })
     }
 
     fn run(
@@ -154,7 +154,7 @@ impl<'a> Restoration<'a> {
 
     /// Whether an entry gets its real time.
     fn keeps(&self, path: &[u8], is_directory: bool) -> Result<bool> {
-        Ok(self.keeps_all || self.generated.reason(path, is_directory)?.is_some())
+        Ok(self.keeps_all || self.rules.generated(path, is_directory)?.is_some())
     }
 
     fn date(&self, real: Metadata, is_kept: bool) -> Metadata {

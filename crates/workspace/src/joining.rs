@@ -5,7 +5,7 @@
 
 use crate::changes::{Sides, Walks};
 use crate::failure::{Trouble, at, errno_of};
-use crate::generated::Generated;
+use crate::git_rules::{GitRules, MergeRule};
 use crate::known::Known;
 use crate::metadata::Metadata;
 use crate::selection::Selection;
@@ -90,8 +90,9 @@ pub struct Joining<'a> {
     pub side: u32,
     /// Whether a file gets markers at its conflicts.
     pub has_markers: bool,
-    /// What of the other side keeps its time. All else gets the present one: outputs of this side are not built from it.
-    pub generated: &'a Generated<'a>,
+    /// What of the other side is generated keeps its time. All else gets the present one: outputs of this side are not built
+    /// from it.
+    pub rules: &'a GitRules<'a>,
     /// See [`Sides::interrupt`].
     pub interrupt: &'a dyn Fn() -> Result<()>,
 }
@@ -295,7 +296,7 @@ impl Joining<'_> {
         let (from, to) = self.directories(parent)?;
         unless(&[Errno::NOENT], unlinkat(&to, name, AtFlags::empty()))?;
         let mut metadata = Metadata::of(&from, name)?;
-        if self.generated.reason(path, false)?.is_none() {
+        if self.rules.generated(path, false)?.is_none() {
             metadata = metadata.without_times();
         }
         let metadata = match mode {
@@ -338,14 +339,17 @@ impl Joining<'_> {
             }
             _ => Some(Vec::new()),
         };
-        let (Some(base), Some(ours), Some(theirs)) = (base, read(&to, name)?, read(&from, name)?) else {
+        let rule = self.rules.merge_of(path)?;
+        let texts = if rule == MergeRule::Whole { None } else { base.zip(read(&to, name)?).zip(read(&from, name)?) };
+        let Some(((base, ours), theirs)) = texts else {
             conflicts.add(path, ConflictReason::Binary);
             return self.give_mode(path, mode);
         };
         let labels = (conflicts.label_before(path), format!("side {}", self.side));
-        let at_conflict = match self.has_markers {
-            true => AtConflict::Markers { ours: &labels.0, theirs: &labels.1 },
-            false => AtConflict::Ours,
+        let at_conflict = match (rule, self.has_markers) {
+            (MergeRule::Union, _) => AtConflict::Both,
+            (_, true) => AtConflict::Markers { ours: &labels.0, theirs: &labels.1 },
+            (_, false) => AtConflict::Ours,
         };
         let merged = text::merge(&base, &ours, &theirs, at_conflict);
         if !merged.conflicts.is_empty() {

@@ -7,7 +7,7 @@ use crate::checkpoints::{Checkpoints, New};
 use crate::export::{self, Contents, Export};
 use crate::failure::{Failure, Trouble, errno_of, while_doing};
 use crate::fork::ForkOrigin;
-use crate::generated::Generated;
+use crate::git_rules::GitRules;
 use crate::history::History;
 use crate::import::{Import, rejected};
 use crate::joining::{Joining, Sources};
@@ -591,8 +591,8 @@ impl Open {
         let sibling = Sibling::open(self.store.directory(), others, &real, (origin, copy), self.mounter)?;
         let Some(sibling) = sibling else { return Ok((KeeperReply::Unrelated, None)) };
         let (merged, layers, sibling, marks) = (&merged, &layers, &sibling, self.mounter.marks());
-        let generated = &Generated::new(&self.base);
-        let joining = Joining { merged, layers, sibling, marks, side, has_markers, generated, interrupt };
+        let rules = &GitRules::new(&self.base);
+        let joining = Joining { merged, layers, sibling, marks, side, has_markers, rules, interrupt };
         let found = joining.run(&mut sources).map_err(|trouble| trouble.while_doing(doing))?;
         self.sources = Some(sources);
         Ok((KeeperReply::Done, Some(listed(&found)?)))

@@ -22,7 +22,7 @@ mod duplicate;
 mod export;
 pub mod failure;
 mod fork;
-mod generated;
+mod git_rules;
 mod handle;
 mod history;
 mod import;

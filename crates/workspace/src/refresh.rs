@@ -9,7 +9,7 @@
 use crate::changes::{Sides, Walks};
 use crate::dates::Dates;
 use crate::failure::Trouble;
-use crate::generated::Generated;
+use crate::git_rules::GitRules;
 use crate::selection::Selection;
 use crate::stamp::modified_at;
 use crate::tree::{Tree, file_type, split, status};
@@ -32,14 +32,14 @@ const PART_OF_SPACE: u64 = 8;
 /// # Errors
 /// Those of the system calls. Some files may have the time then.
 pub fn refresh(sides: &Sides<'_>, real: &Tree, clock: &OwnedFd) -> std::result::Result<usize, Trouble> {
-    let generated = Generated::new(real);
-    if !generated.has_rules()? {
+    let rules = GitRules::new(real);
+    if !rules.has_rules()? {
         return Ok(0);
     }
     let changes = sides.changes(&Selection::all())?;
     let (mut sources, mut bytes) = (Vec::new(), 0);
     for WorkspaceChange { path, now, .. } in changes.iter().filter(|change| is_new_content(change)) {
-        if generated.reason(path, false)?.is_none() {
+        if rules.generated(path, false)?.is_none() {
             sources.push(&path[..]);
             bytes += now.map_or(0, |now| now.size);
         }

@@ -3,7 +3,7 @@
 use crate::changes::Sides;
 use crate::diff::{Texts, is_large};
 use crate::failure::Failure;
-use crate::generated::Generated;
+use crate::git_rules::GitRules;
 use crate::walk::Walk;
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{
@@ -23,7 +23,7 @@ pub fn review(
     changes: Vec<WorkspaceChange>,
     max_bytes: u64,
 ) -> Result<Vec<ReviewedChange>, Failure> {
-    let generated = Generated::new(sides.base);
+    let rules = GitRules::new(sides.base);
     let walks = (Walk::new(sides.merged), Walk::new(sides.base));
     let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
     let mut reviewed = Vec::with_capacity(changes.len());
@@ -32,7 +32,7 @@ pub fn review(
         let reason = |errno: Errno| crate::failure::at(&change.path)(errno).while_doing("read the rules of git");
         let (group, reason) = match counted.reason(&change.path, is_directory) {
             Some(reason) => (ReviewGroup::RunsLater, Some(reason)),
-            None => match generated.reason(&change.path, is_directory).map_err(reason)? {
+            None => match rules.generated(&change.path, is_directory).map_err(reason)? {
                 Some(reason) => (ReviewGroup::Generated, Some(reason)),
                 None if is_large(change) => (ReviewGroup::Large, None),
                 None => (ReviewGroup::Source, None),

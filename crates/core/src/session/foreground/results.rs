@@ -95,23 +95,20 @@ impl Foreground {
         );
         let has_failed = answered_by_session && outcome.exit_code != Some(0);
         let is_merged = request.merge_output || request.terminal.is_some();
+        let printed = if is_merged { &outcome.stdout } else { &outcome.stderr };
         if has_failed {
-            let printed = if is_merged { &outcome.stdout } else { &outcome.stderr };
             for limit in limits::reached(printed, cx.config.limits) {
                 let denial = Denial::from(DeniedUse::Limit(limit));
                 cx.happens(What::Denied(denial.clone()));
                 outcome.denials.push(denial);
             }
         }
-        let explain = Some(&outcome).filter(|_| has_failed && enclosure.explains()).and_then(|outcome| {
-            let printed = if is_merged { &outcome.stdout } else { &outcome.stderr };
-            if !may_explain(printed) {
-                return None;
-            }
-            let (judgement, printed) = (enclosure.judgement(cx.config.user.as_ref())?, printed.to_vec());
+        let is_explained = has_failed && enclosure.explains() && may_explain(printed);
+        let judgement = is_explained.then(|| enclosure.judgement(cx.config.user.as_ref())).flatten();
+        let explain = judgement.map(|judgement| {
+            let (printed, command) = (printed.to_vec(), request.command.shown());
             let directories = [request.cwd.clone().unwrap_or_else(|| cx.cwd.clone()), outcome.cwd.clone()];
-            let command = request.command.shown();
-            Some(move || judgement.printed(&printed, &command, directories))
+            move || judgement.printed(&printed, &command, directories)
         });
         let with = |error: Error, outcome| Err(Error { outcome: Some(Box::new(outcome)), ..error });
         let has_exited = kill.is_none() && matches!(end, End::Died | End::Done { exited: true, .. });

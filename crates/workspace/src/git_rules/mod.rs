@@ -1,5 +1,5 @@
-//! Which files of a workspace programs have generated, by evidence in the real directory: what programs in the workspace have
-//! written does not count, since it could hide a source.
+//! What `.gitignore` and `.gitattributes` of the real directory say about files of a workspace: which of them programs have
+//! generated, and how they are merged. What programs in the workspace have written does not count, since it could hide a source.
 //!
 //! Git itself does not run: its configuration may belong to someone else.
 
@@ -61,30 +61,41 @@ const OUTPUTS: [&str; 15] = [
     ".eggs",
 ];
 
-/// A line of `.gitignore`, or what `.gitattributes` says about `linguist-generated`.
-struct Rule {
+/// How two versions of a file become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeRule {
+    /// Line by line.
+    Lines,
+    /// Line by line. Where both have changed the same lines, those of both stay.
+    Union,
+    /// Not at all.
+    Whole,
+}
+
+/// A line of `.gitignore`, or what one of `.gitattributes` says about an attribute.
+struct Rule<T> {
     pattern: Pattern,
-    /// Whether what matches is ignored, or generated.
-    applies: bool,
+    says: T,
 }
 
 /// The rules of a directory; the last ones count first.
 #[derive(Default)]
 struct DirectoryRules {
-    ignored: Vec<Rule>,
-    generated: Vec<Rule>,
+    ignored: Vec<Rule<bool>>,
+    generated: Vec<Rule<bool>>,
+    merged: Vec<Rule<MergeRule>>,
 }
 
 /// See the module.
-pub struct Generated<'a> {
+pub struct GitRules<'a> {
     base: Walk<'a>,
     rules: RefCell<HashMap<Vec<u8>, Rc<DirectoryRules>>>,
     /// The directories whose content git ignores, or not.
     ignored: RefCell<HashMap<Vec<u8>, bool>>,
 }
 
-impl<'a> Generated<'a> {
-    /// The evidence of a real directory.
+impl<'a> GitRules<'a> {
+    /// Those of a real directory.
     pub fn new(base: &'a Tree) -> Self {
         Self { base: Walk::new(base), rules: RefCell::default(), ignored: RefCell::default() }
     }
@@ -98,11 +109,19 @@ impl<'a> Generated<'a> {
         Ok(status(root.as_ref(), b".git")?.is_some() || status(root.as_ref(), b".gitignore")?.is_some())
     }
 
+    /// How a file is merged.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn merge_of(&self, path: &[u8]) -> Result<MergeRule> {
+        Ok(self.decide(path, false, |rules| &rules.merged)?.unwrap_or(MergeRule::Lines))
+    }
+
     /// Why a path counts as generated.
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn reason(&self, path: &[u8], is_directory: bool) -> Result<Option<&'static str>> {
+    pub fn generated(&self, path: &[u8], is_directory: bool) -> Result<Option<&'static str>> {
         let is_one_of = |names: &[&str], name: &[u8]| names.iter().any(|known| known.as_bytes() == name);
         if path.split(|byte| *byte == b'/').any(|name| name == b".git") {
             return Ok(Some("data of a repository"));
@@ -148,19 +167,19 @@ impl<'a> Generated<'a> {
     }
 
     /// What the last rule that matches says: the rules of the nearest directory first.
-    fn decide(
+    fn decide<T: Copy>(
         &self,
         path: &[u8],
         is_directory: bool,
-        kind: impl Fn(&DirectoryRules) -> &[Rule],
-    ) -> Result<Option<bool>> {
+        kind: impl Fn(&DirectoryRules) -> &[Rule<T>],
+    ) -> Result<Option<T>> {
         let mut directory = split(path).0;
         loop {
             let rules = self.rules_of(directory)?;
             let below = if directory.is_empty() { path } else { &path[directory.len() + 1..] };
             let found = kind(&rules).iter().rev().find(|rule| rule.pattern.matches(below, is_directory));
             if let Some(rule) = found {
-                return Ok(Some(rule.applies));
+                return Ok(Some(rule.says));
             }
             if directory.is_empty() {
                 return Ok(None);
@@ -185,7 +204,9 @@ impl<'a> Generated<'a> {
                 rules.ignored.extend(ignored(&read(&info, b"exclude")?));
             }
             rules.ignored.extend(ignored(&read(&opened, b".gitignore")?));
-            rules.generated.extend(generated(&read(&opened, b".gitattributes")?));
+            let attributes = read(&opened, b".gitattributes")?;
+            rules.generated = attribute(&attributes, generated);
+            rules.merged = attribute(&attributes, merged);
         }
         let rules = Rc::new(rules);
         self.rules.borrow_mut().insert(directory.to_vec(), Rc::clone(&rules));
@@ -213,38 +234,50 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The rules of a `.gitignore`.
-fn ignored(text: &[u8]) -> Vec<Rule> {
+fn ignored(text: &[u8]) -> Vec<Rule<bool>> {
     let rule = |line: &[u8]| {
         let mut line = line;
         while let Some(shorter) = line.strip_suffix(b" ").filter(|shorter| !shorter.ends_with(b"\\")) {
             line = shorter;
         }
-        let (line, applies) = match line {
+        let (line, says) = match line {
             [b'#', ..] => return None,
             [b'!', rest @ ..] => (rest, false),
             line => (line, true),
         };
-        Pattern::new(line).map(|pattern| Rule { pattern, applies })
+        Pattern::new(line).map(|pattern| Rule { pattern, says })
     };
     lines(text).filter_map(rule).take(MAX_RULES).collect()
 }
 
-/// What a `.gitattributes` says about `linguist-generated`.
-fn generated(text: &[u8]) -> Vec<Rule> {
+/// What a `.gitattributes` says about an attribute. `read`: what a word says about it.
+fn attribute<T>(text: &[u8], read: fn(&[u8]) -> Option<T>) -> Vec<Rule<T>> {
     let rule = |line: &[u8]| {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
         let pattern = words.next().filter(|word| !word.starts_with(b"#") && !word.starts_with(b"\""))?;
-        let mut applies = words.filter_map(|word| match word {
-            b"linguist-generated" | b"linguist-generated=true" => Some(true),
-            b"-linguist-generated" | b"linguist-generated=false" => Some(false),
-            _ => None,
-        });
-        let applies = applies.next_back()?;
+        let says = words.filter_map(read).next_back()?;
         // A pattern for directories matches no file.
-        let pattern = Pattern::new(pattern)?;
-        Some(Rule { pattern, applies })
+        Pattern::new(pattern).map(|pattern| Rule { pattern, says })
     };
     lines(text).filter_map(rule).take(MAX_RULES).collect()
+}
+
+fn generated(word: &[u8]) -> Option<bool> {
+    match word {
+        b"linguist-generated" | b"linguist-generated=true" => Some(true),
+        b"-linguist-generated" | b"linguist-generated=false" => Some(false),
+        _ => None,
+    }
+}
+
+/// A driver that is a program does not run: it would meet what programs in the workspace have written.
+fn merged(word: &[u8]) -> Option<MergeRule> {
+    match word {
+        b"merge=union" => Some(MergeRule::Union),
+        b"-merge" | b"merge=binary" | b"binary" => Some(MergeRule::Whole),
+        word if word == b"merge" || word == b"!merge" || word.starts_with(b"merge=") => Some(MergeRule::Lines),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -256,7 +289,7 @@ mod tests {
 
     fn reason(root: &Path, path: &str, is_directory: bool) -> Option<&'static str> {
         let tree = Tree::new(open(root));
-        Generated::new(&tree).reason(path.as_bytes(), is_directory).unwrap()
+        GitRules::new(&tree).generated(path.as_bytes(), is_directory).unwrap()
     }
 
     #[test]
@@ -289,6 +322,30 @@ mod tests {
         assert_eq!([reason(root, "a/node_modules", true), reason(root, "a/node_modules/b/c.js", false)], [outputs; 2]);
         assert_eq!(reason(root, "node_modules", false), None, "a file of this name");
         assert_eq!(reason(root, ".git/index", false), Some("data of a repository"));
+    }
+
+    #[test]
+    fn the_attribute_merge_of_the_nearest_directory_counts() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        fs::create_dir_all(root.join("docs")).unwrap();
+        let top = "*.md merge=union\n*.lock -merge\n*.svg binary\n*.x merge=program\n*.y merge=binary\n*.y !merge\n";
+        fs::write(root.join(".gitattributes"), top).unwrap();
+        fs::write(root.join("docs/.gitattributes"), "api.md merge\n").unwrap();
+        let tree = Tree::new(open(root));
+        let rules = GitRules::new(&tree);
+        for (path, expected) in [
+            ("CHANGES.md", MergeRule::Union),
+            ("docs/a.md", MergeRule::Union),
+            ("docs/api.md", MergeRule::Lines),
+            ("a/b.lock", MergeRule::Whole),
+            ("logo.svg", MergeRule::Whole),
+            ("a.x", MergeRule::Lines),
+            ("a.y", MergeRule::Lines),
+            ("a.rs", MergeRule::Lines),
+        ] {
+            assert_eq!(rules.merge_of(path.as_bytes()).unwrap(), expected, "{path}");
+        }
     }
 
     #[test]

@@ -3,36 +3,33 @@
 //! The keeper is a process, which holds the mount and the layers, and compares them with the real directory. It starts
 //! with the first call that needs it. The calls wait for it, so they belong on a thread that may block.
 
+mod archives;
+mod keeper;
+mod stores;
+
+pub use archives::{ArchiveOnDisk, Suspension, read_archive, write_archive};
+pub use stores::{Named, delete, list, offer, stores};
+
 use crate::error::{Code, Error};
 use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
-use nacre_archive::About;
+use archives::{suspend_request, written};
+use keeper::{Answer, RunningKeeper, exchange, failed, other_answer, post, read_all, read_list, receive};
 use nacre_containment::lock::Lock;
 use nacre_protocol::confinement;
+use nacre_protocol::message;
 use nacre_protocol::workspace::{
-    self as protocol, Blamed, Chosen, KeeperReply, KeeperRequest, MergeConflict, Offer, Opening, Point, ReviewedChange,
-    Skipped, Storage, Unpacking, WorkspaceChange,
+    Blamed, Chosen, KeeperReply, KeeperRequest, MergeConflict, Opening, Point, ReviewedChange, Skipped, Storage,
+    Unpacking, WorkspaceChange,
 };
-use nacre_protocol::{message, socket};
-use serde::de::DeserializeOwned;
 use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-/// The directory of all layers, in the state directory.
-const STORES: &str = "workspaces";
-/// How long the end of the keeper may take after that of the sandbox: it completes a commit, and removes the layers or
-/// waits for the disk. It goes on afterwards, without the host.
-const END: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// How long a machine may take to show what it offers.
-const PROBE: Duration = Duration::from_secs(1);
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a workspace is, and where its layers are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,19 +46,6 @@ pub struct Options {
     pub max_bytes: Option<u64>,
     /// How many automatic checkpoints to keep: one precedes each command. 0: none.
     pub undo_steps: u32,
-}
-
-/// A named workspace of a directory of layers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
-    /// Its name.
-    pub id: String,
-    /// The real directory; `None` if the note about it is damaged, or of another version.
-    pub path: Option<PathBuf>,
-    /// Whether a sandbox has it open.
-    pub in_use: bool,
-    /// When it was last opened, committed or closed, in seconds since 1970.
-    pub used_at: i64,
 }
 
 /// What the layers take.
@@ -82,28 +66,6 @@ pub struct Commit {
     pub applied: u64,
     /// The changes that could not be applied.
     pub skipped: Vec<Skipped>,
-}
-
-/// What goes into an archive beside the files.
-#[derive(Clone, Debug)]
-pub struct Suspension {
-    /// What it says about itself.
-    pub about: About,
-    /// The states of the shells.
-    pub states: Vec<u8>,
-    /// The user and group of the sandbox. `None`: those of this process.
-    pub owner: Option<(u32, u32)>,
-}
-
-/// An archive that is on the disk.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArchiveOnDisk {
-    /// Its bytes.
-    pub bytes: u64,
-    /// How many files and directories it has.
-    pub files: u64,
-    /// What it does not have.
-    pub missing: Vec<String>,
 }
 
 /// What a new workspace begins with.
@@ -170,9 +132,6 @@ pub struct Workspace {
     comparing: Lock<Option<Stop>>,
 }
 
-/// A reply of the keeper, and a descriptor that came with it.
-type Answer = (KeeperReply, Option<OwnedFd>);
-
 #[derive(Debug, Default)]
 enum KeeperState {
     /// No call has needed the keeper.
@@ -181,13 +140,6 @@ enum KeeperState {
     Running(RunningKeeper),
     /// The sandbox has been destroyed.
     Closed,
-}
-
-#[derive(Debug)]
-struct RunningKeeper {
-    process: Child,
-    /// Another descriptor of the socket, to close the workspace while a request is being answered.
-    socket: OwnedFd,
 }
 
 impl Workspace {
@@ -314,10 +266,9 @@ impl Workspace {
         stop.0.store(true, Ordering::Relaxed);
         let comparing = self.comparing.lock();
         if comparing.as_ref().is_some_and(|comparing| Arc::ptr_eq(&comparing.0, &stop.0))
-            && let KeeperState::Running(RunningKeeper { socket, .. }) = &*self.keeper.lock()
+            && let KeeperState::Running(keeper) = &*self.keeper.lock()
         {
-            // A keeper that has ended compares nothing.
-            let _ = protocol::send(socket.as_fd(), &KeeperRequest::Stop, None);
+            keeper.stop();
         }
     }
 
@@ -568,13 +519,9 @@ impl Workspace {
 
     fn end_keeper(&self) {
         let closed = std::mem::replace(&mut *self.keeper.lock(), KeeperState::Closed);
-        let KeeperState::Running(RunningKeeper { mut process, socket }) = closed else { return };
-        let asked = protocol::send(socket.as_fd(), &KeeperRequest::Close, None);
-        if asked.is_err() {
-            let _ = process.kill();
+        if let KeeperState::Running(keeper) = closed {
+            keeper.close();
         }
-        drop(socket);
-        wait_for_end(process, END);
     }
 
     fn request(&self, request: &KeeperRequest) -> Result<Answer, Error> {
@@ -694,9 +641,8 @@ impl Workspace {
             if !matches!(*state, KeeperState::Unused) {
                 return Err(Error::sandbox_destroyed());
             }
-            let (process, socket) = start_keeper(&self.supervisor)?;
-            let copy = socket.try_clone().map_err(|error| failed(&format!("cannot copy a socket: {error}")))?;
-            *state = KeeperState::Running(RunningKeeper { process, socket: copy });
+            let (keeper, socket) = RunningKeeper::start(&self.supervisor)?;
+            *state = KeeperState::Running(keeper);
             socket
         };
         let storage = if memory { Storage::Memory { max_bytes } } else { Storage::Disk };
@@ -725,11 +671,9 @@ impl Workspace {
             }
             Err(error) => error,
         };
-        let Some(RunningKeeper { mut process, socket: copy }) = self.stop_running() else {
-            return Err(Error::sandbox_destroyed());
-        };
-        drop((socket, copy));
-        let _ = process.wait();
+        let keeper = self.stop_running().ok_or_else(Error::sandbox_destroyed)?;
+        drop(socket);
+        keeper.wait();
         Err(error)
     }
 
@@ -746,225 +690,14 @@ impl Workspace {
     }
 }
 
-/// The default directory of the layers of all workspaces.
-pub fn stores(state_dir: &Path) -> PathBuf {
-    state_dir.join(STORES)
-}
-
-/// The named workspaces with layers in a directory, in the order of their names. It need not exist.
-///
-/// # Errors
-/// `STATE_DIR_UNAVAILABLE` if the directory cannot be used.
-pub fn list(supervisor: &Path, directory: &Path) -> Result<Vec<Named>, Error> {
-    if !is_directory_of_stores(directory)? {
-        return Ok(Vec::new());
-    }
-    let (_, found) = ask_once(supervisor, &KeeperRequest::List { stores: bytes(directory) }, None, None)?;
-    let found: Vec<protocol::Named> = read_list(found)?;
-    let named = |protocol::Named { id, path, in_use, used_at }: protocol::Named| {
-        let path = path.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path)));
-        Named { id, path, in_use, used_at }
-    };
-    Ok(found.into_iter().map(named).collect())
-}
-
-/// Deletes a named workspace with layers in a directory. A commit that was interrupted is completed before.
-///
-/// # Errors
-/// `WORKSPACE_IN_USE`, `FILE_NOT_FOUND` if there is none of this name, and `STATE_DIR_UNAVAILABLE`.
-pub fn delete(supervisor: &Path, directory: &Path, id: &str) -> Result<(), Error> {
-    if !is_directory_of_stores(directory)? {
-        return Err(missing(Some(id)));
-    }
-    ask_once(supervisor, &KeeperRequest::Delete { stores: bytes(directory), id: id.into() }, None, Some(id)).map(drop)
-}
-
-/// Writes an archive without files to an empty file.
-///
-/// # Errors
-/// `NO_SPACE` and `ENGINE_ERROR`.
-pub fn write_archive(supervisor: &Path, suspension: Suspension, to: OwnedFd) -> Result<ArchiveOnDisk, Error> {
-    written(ask_once(supervisor, &suspend_request(suspension)?, Some(to), None)?)
-}
-
-/// Reads what an archive says about itself, and the states of its shells.
-///
-/// # Errors
-/// `ARCHIVE_REJECTED`.
-pub fn read_archive(supervisor: &Path, file: File) -> Result<(About, Vec<u8>), Error> {
-    let (_, read) = ask_once(supervisor, &KeeperRequest::ReadArchive, Some(file.into()), None)?;
-    let (about, states): (Vec<u8>, Vec<u8>) = message::decode(&read_all(read)?).map_err(|error| unreadable(&error))?;
-    let about = serde_json::from_slice(&about).map_err(|error| unreadable(&error.into()))?;
-    Ok((about, states))
-}
-
-fn suspend_request(Suspension { about, states, owner }: Suspension) -> Result<KeeperRequest, Error> {
-    let about =
-        serde_json::to_vec(&about).map_err(|error| failed(&format!("the archive cannot be described: {error}")))?;
-    Ok(KeeperRequest::Suspend { about, states, owner })
-}
-
-fn written((reply, missing): Answer) -> Result<ArchiveOnDisk, Error> {
-    let KeeperReply::Suspended { bytes, files } = reply else { return Err(other_answer()) };
-    Ok(ArchiveOnDisk { bytes, files, missing: read_list(missing)? })
-}
-
-fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
-    private_directory::check(directory).map_err(|error| {
-        let message = format!("cannot use {} for workspaces: {error}", directory.display());
-        Error::new(Code::StateDirUnavailable, message)
-    })
-}
-
-/// Starts a process for one request.
-fn ask_once(
-    supervisor: &Path,
-    request: &KeeperRequest,
-    file: Option<OwnedFd>,
-    id: Option<&str>,
-) -> Result<Answer, Error> {
-    let (mut process, socket) = start_keeper(supervisor)?;
-    let answer = exchange(&socket, request, file, id);
-    drop(socket);
-    let _ = process.wait();
-    answer.unwrap_or_else(|error| Err(failed(&format!("the keeper of workspaces has ended: {error}"))))
-}
-
-fn start_keeper(supervisor: &Path) -> Result<(Child, OwnedFd), Error> {
-    let (ours, theirs) = socket::pair().map_err(|error| failed(&format!("cannot open a socket: {error}")))?;
-    let mut command = crate::supervisor::program(supervisor);
-    command.arg("--workspace").arg(std::process::id().to_string());
-    let started = command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let process = started.map_err(|error| Error::cannot(&format!("run {}", supervisor.display()), &error))?;
-    Ok((process, ours))
-}
-
 fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
-}
-
-/// What this machine offers to workspaces with this state directory. A process of its own tries it, because it changes its
-/// namespaces.
-pub fn offer(supervisor: &Path, state_dir: &Path) -> Offer {
-    let (sender, found) = mpsc::channel();
-    let (supervisor, state_dir) = (supervisor.to_path_buf(), state_dir.to_path_buf());
-    // The directory may not respond, and then this thread never ends.
-    std::thread::spawn(move || sender.send(ask_for_offer(&supervisor, &state_dir)));
-    let refused = |reason: String| Offer { copy_on_write: Err(reason), directory_rename: false, reflink: false };
-    let found = found.recv_timeout(PROBE).unwrap_or_else(|_| Err("it took longer than a second to try them".into()));
-    found.unwrap_or_else(refused)
-}
-
-fn ask_for_offer(supervisor: &Path, state_dir: &Path) -> Result<Offer, String> {
-    // The first call that needs the directory creates it, on the file system of its parent.
-    let directory = state_dir.ancestors().find(|directory| directory.is_dir()).unwrap_or(state_dir);
-    let output = crate::supervisor::program(supervisor).arg("--workspace-offer").arg(directory).output();
-    let output = output.map_err(|error| format!("cannot run {}: {error}", supervisor.display()))?;
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("{} has failed: {error}", supervisor.display()))
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// Sends a request about a workspace of this name and waits for the answer. The outer error: the keeper has ended.
-fn exchange(
-    keeper: &OwnedFd,
-    request: &KeeperRequest,
-    file: Option<OwnedFd>,
-    id: Option<&str>,
-) -> io::Result<Result<Answer, Error>> {
-    match post(keeper, request, file)? {
-        Some(refused) => Ok(Err(refused)),
-        None => receive(keeper, id),
-    }
-}
-
-/// Sends a request. The error in it: the request is too long.
-fn post(keeper: &OwnedFd, request: &KeeperRequest, file: Option<OwnedFd>) -> io::Result<Option<Error>> {
-    match protocol::send(keeper.as_fd(), request, file.as_ref().map(AsFd::as_fd)) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
-            let limit = protocol::MAX_REQUEST_BYTES / (1024 * 1024);
-            Ok(Some(failed(&format!("the paths of the call have more than {limit} MiB"))))
-        }
-        sent => sent.map(|()| None),
-    }
-}
-
-/// Waits for the answer to a request. The outer error: the keeper has ended.
-fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<Answer, Error>> {
-    let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let (reply, descriptors): (KeeperReply, Vec<OwnedFd>) = answer;
-    Ok(match reply {
-        KeeperReply::Unsupported(reason) => {
-            Err(Error::new(Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}")))
-        }
-        KeeperReply::InUse(user) => {
-            let message = format!("the workspace '{}' is in use: {user}", id.unwrap_or_default());
-            Err(Error::new(Code::WorkspaceInUse, message))
-        }
-        KeeperReply::Lost(reason) => {
-            let message = format!("the workspace '{}' cannot be opened again: {reason}", id.unwrap_or_default());
-            Err(Error::new(Code::WorkspaceLost, message))
-        }
-        KeeperReply::Missing => Err(missing(id)),
-        KeeperReply::Rejected(reason) => {
-            Err(Error::new(Code::ArchiveRejected, format!("the archive cannot be used: {reason}")))
-        }
-        KeeperReply::Differs { paths, count } => Err(differs(paths, count)),
-        KeeperReply::TooLarge(limit) => {
-            Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
-        }
-        KeeperReply::Failed { errno, doing } => {
-            let code = match errno {
-                // The host has closed the workspace.
-                libc::ECANCELED => return Ok(Err(Error::sandbox_destroyed())),
-                libc::ENOSPC | libc::EDQUOT => Code::NoSpace,
-                libc::EACCES | libc::EPERM => Code::PermissionDenied,
-                _ => Code::EngineError,
-            };
-            let reason = io::Error::from_raw_os_error(errno);
-            Err(Error::new(code, format!("cannot {doing}: {reason}")))
-        }
-        reply => Ok((reply, descriptors.into_iter().next())),
-    })
-}
-
-/// The error for a real directory that is not as it was below the files of an archive.
-fn differs(paths: Vec<Vec<u8>>, count: u64) -> Error {
-    let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
-    let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
-    let message = format!(
-        "the real directory has another '{first}'{more} than the one that the archive was made above: bring it there, or use onDifference: 'report'"
-    );
-    Error { paths, ..Error::new(Code::WorkspaceConflict, message) }
-}
-
-fn missing(id: Option<&str>) -> Error {
-    Error::new(Code::FileNotFound, format!("there is no workspace '{}'", id.unwrap_or_default()))
-}
-
-/// Reads the list of a reply.
-fn read_list<T: DeserializeOwned>(file: Option<OwnedFd>) -> Result<Vec<T>, Error> {
-    message::decode(&read_all(file)?).map_err(|error| unreadable(&error))
-}
-
-/// Reads the file of a reply.
-fn read_all(file: Option<OwnedFd>) -> Result<Vec<u8>, Error> {
-    let read = || {
-        let mut file = File::from(file.ok_or(io::ErrorKind::UnexpectedEof)?);
-        file.rewind()?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().map_err(|error: io::Error| unreadable(&error))
-}
-
-fn unreadable(error: &io::Error) -> Error {
-    failed(&format!("the answer of the workspace's keeper cannot be read: {error}"))
 }
 
 /// A checkpoint that was made, and whether that has sealed the mount. `None` if none was made.
@@ -989,10 +722,6 @@ fn usage((reply, _): Answer) -> Result<Usage, Error> {
     }
 }
 
-fn other_answer() -> Error {
-    failed("the keeper of the workspace has sent another answer")
-}
-
 /// The error for a path that names no change, or for a reply to another request.
 fn no_change(reply: KeeperReply) -> Error {
     let (path, reason) = match reply {
@@ -1002,40 +731,4 @@ fn no_change(reply: KeeperReply) -> Error {
     };
     let path = String::from_utf8_lossy(&path).into_owned();
     Error { path: Some(path.clone()), ..Error::new(Code::FileNotFound, format!("'{path}' {reason}")) }
-}
-
-fn failed(message: &str) -> Error {
-    Error::new(Code::EngineError, message)
-}
-
-/// Waits for the end of a process. One that takes longer is reaped when it ends.
-fn wait_for_end(mut process: Child, most: Duration) {
-    let end = Instant::now() + most;
-    while matches!(process.try_wait(), Ok(None)) {
-        if Instant::now() >= end {
-            // Without a thread it stays a zombie, as long as the host lives.
-            let _ = std::thread::Builder::new().name("nacre-keeper-end".into()).spawn(move || process.wait());
-            return;
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_keeper_that_ends_late_leaves_no_zombie() {
-        let mut late = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-        let (input, place) = (late.stdin.take(), PathBuf::from(format!("/proc/{}", late.id())));
-        wait_for_end(late, Duration::ZERO);
-        assert!(place.exists());
-        drop(input);
-        let end = Instant::now() + Duration::from_secs(20);
-        while place.exists() {
-            assert!(Instant::now() < end, "it is not reaped");
-            std::thread::sleep(LOOK_EVERY);
-        }
-    }
 }
