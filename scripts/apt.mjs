@@ -44,6 +44,9 @@ export function createApt(directory, lines, architectures = []) {
   return {
     /** The dependencies of a package, as text. */
     dependsOn: (name) => apt('apt-cache', 'depends', name),
+    /** The version of a package. */
+    version: (name) =>
+      /^Version: (.*)$/m.exec(apt('apt-cache', 'show', '--no-all-versions', name))?.[1] ?? '',
     /** Downloads the source of a package into a directory. */
     source(name, into) {
       run(into, 'apt-get', ['-qq', ...options, 'source', '--download-only', name])

@@ -12,7 +12,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
 import { main, Problem } from './packages/problem.mjs'
-import { CONTAINERS, containerName, packageName, TARGETS } from './packages/targets.mjs'
+import { CONTAINERS, containerName, KERNEL, packageName, TARGETS } from './packages/targets.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -27,13 +27,14 @@ await main(() => {
       name: containerName(cpu),
       file: `nacre-container-${cpu}-${version}.tgz`,
     })),
+    { name: KERNEL, file: `nacre-kernel-x64-${version}.tgz` },
     { name: 'nacre', file: `nacre-${version}.tgz` },
     ...companions(root).map((name) => ({ name: `@nacre/${name}`, file: `nacre-${name}-${version}.tgz` })),
   ].map(({ name, file }) => ({ name, file: path.join(root, 'target', 'packages', file) }))
   const missing = packages.filter(({ file }) => !existsSync(file)).map(({ name }) => name)
   if (missing.length > 0) {
     throw new Problem(
-      `These packages are not built: ${missing.join(', ')}. Run \`npm run build:packages -- all\`.`,
+      `These packages are not built: ${missing.join(', ')}. Run \`npm run build:packages -- all\` and \`npm run build:kernel\`.`,
     )
   }
   const isDryRun = process.argv.includes('--dry-run')

@@ -21,6 +21,7 @@ const STEPS = [
   ['node', 'scripts/release/version.mjs'],
   ['node', 'scripts/packages/fetch-tools.mjs', 'all'],
   ['npm', 'run', 'build:packages', '--', 'all'],
+  ['npm', 'run', 'build:kernel'],
   ['npm', 'run', 'check:package'],
   ['npm', 'run', 'docs:site'],
   ['npm', 'run', 'test:packages', '--', '--built'],

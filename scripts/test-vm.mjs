@@ -1,7 +1,8 @@
 /**
  * Runs the tests of virtual machines with QEMU's emulation: `npm run test:vm`, as root.
  *
- * The kernel is Debian's for clouds. It is unpacked into a cache; nothing is installed.
+ * The kernels are Debian's for clouds, and the one of `@nacre/kernel-x64`, which is built. Both are in a cache; nothing is
+ * installed.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, renameSync, rmSync } from 'node:fs'
@@ -9,6 +10,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createApt, sources } from './apt.mjs'
 import { CACHE } from './packages/cache.mjs'
+import { buildKernel } from './packages/kernel.mjs'
 import { main, Problem } from './packages/problem.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -20,7 +22,11 @@ await main(() => {
   try {
     execFileSync(process.execPath, vitest, {
       cwd: root,
-      env: { ...process.env, NACRE_TEST_KERNEL: kernel() },
+      env: {
+        ...process.env,
+        NACRE_TEST_KERNEL: kernel(),
+        NACRE_TEST_OWN_KERNEL: path.join(buildKernel(root), 'vmlinux'),
+      },
       stdio: ['ignore', 'inherit', 'inherit'],
     })
   } catch (error) {

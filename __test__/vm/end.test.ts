@@ -18,7 +18,7 @@ async function start() {
   const cwd = temporary('nacre-vm-end-')
   const script = `
     import { openSandbox } from ${JSON.stringify(path.join(root, 'dist/engine/index.js'))}
-    const { NACRE_TEST_KERNEL: kernel } = process.env
+    const { NACRE_TEST_OWN_KERNEL: kernel } = process.env
     const sandbox = await openSandbox({ engine: 'vm', emulate: true, memory: '1g', kernel, cwd: ${JSON.stringify(cwd)} })
     await sandbox.exec("setsid sh -c 'trap \\"\\" TERM HUP; while :; do sleep 60; done' > /dev/null 2>&1 &")
     sandbox.exec('sleep 600').catch((error) => console.log('lost: ' + error.code))

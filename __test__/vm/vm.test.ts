@@ -1,19 +1,22 @@
 /** `openSandbox` with a virtual machine, which QEMU emulates. Run by `npm run test:vm`. */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
+import type { Isolation } from 'nacre'
 import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engine'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { asOrdinaryUser, giveToOrdinaryUser, obstacle, ordinaryUser } from '../helpers/ordinary-user.js'
 import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
 /** From scripts/test-vm.mjs. */
 const kernel = process.env.NACRE_TEST_KERNEL ?? ''
+const ownKernel = process.env.NACRE_TEST_OWN_KERNEL ?? ''
 /** Milliseconds in which a machine starts on a busy test machine. */
 const BOOT_MS = 240_000
 /** A file that the machine has, and the guest must not change. */
@@ -22,9 +25,12 @@ const OUTSIDE = '/usr/share/nacre-vm-test'
 const machine = (cwd: string, options: EngineOptions = {}): Promise<EngineSandbox> =>
   openSandbox({ engine: 'vm', emulate: true, memory: '1g', kernel, cwd, ...options })
 
-describe(
-  'a virtual machine',
-  () => {
+describe.each([
+  { name: "with Debian's kernel", kernel, release: /\d-cloud-amd64$/ },
+  { name: 'with the kernel of the package', kernel: ownKernel, release: /^\d+\.\d+\.\d+$/ },
+])(
+  'a virtual machine $name',
+  ({ kernel, release }) => {
     let project: string
     let sandbox: EngineSandbox
     const output = async (command: string) => (await sandbox.exec(command)).stdout.trim()
@@ -33,7 +39,7 @@ describe(
       project = path.join(os.tmpdir(), `nacre-vm ä,=${process.pid}`)
       mkdirSync(project)
       writeFileSync(path.join(project, 'file'), 'of the machine\n')
-      sandbox = await machine(project)
+      sandbox = await machine(project, { kernel })
     }, BOOT_MS)
 
     afterAll(async () => {
@@ -42,7 +48,7 @@ describe(
     })
 
     it('has a kernel of its own, and tells about itself', async () => {
-      expect(kernel).toContain(await output('uname -r'))
+      expect(await output('uname -r')).toMatch(release)
       expect(await output('cat /proc/version')).not.toBe(readFileSync('/proc/version', 'utf8').trim())
       expect(sandbox).toMatchObject({ container: null, vm: { emulated: true, pid: expect.any(Number) } })
     })
@@ -135,6 +141,19 @@ describe(
       await running.kill()
     })
 
+    it('isolates and limits sessions in the guest', async () => {
+      const isolation: Isolation = {
+        filesystem: { write: ['.'], hide: [path.join(project, 'file')] },
+        network: 'none',
+      }
+      await using session = await sandbox.createSession({ id: 'isolated', isolation })
+      const tries = 'cat file; echo x > /etc/x; cat < /dev/tcp/127.0.0.1/9; ulimit -u'
+      expect((await session.exec(`${tries}; echo of the session > own; cat own`)).stdout).toMatch(
+        /^(\d+|unlimited)\nof the session\n$/,
+      )
+      expect(existsSync('/etc/x')).toBe(false)
+    })
+
     it(
       'has copy-on-write workspaces, with undo, forks and commits',
       async () => {
@@ -201,6 +220,34 @@ const refusalWithin = (words: string[], options: EngineOptions) =>
   )
 
 it(
+  'starts for an ordinary user, with programs of root and files of that user',
+  async () => {
+    expect(obstacle).toBe(undefined)
+    const cwd = temporary('nacre-vm-')
+    giveToOrdinaryUser(cwd)
+    writeFileSync(path.join(cwd, 'of-root'), 'of root\n')
+    const home = temporary('nacre-vm-home-')
+    giveToOrdinaryUser(home)
+    copyFileSync(ownKernel, path.join(home, 'vmlinux'))
+    const seen = await printedWithin(
+      [...asOrdinaryUser, `HOME=${home}`],
+      { kernel: path.join(home, 'vmlinux'), emulate: true, memory: '1g', cwd },
+      `const sandbox = await open()
+       const run = async (command) => console.log((await sandbox.exec(command)).stdout.trim())
+       await run('node -p 6*7')
+       await run('echo own > own && cat own of-root')
+       await run('id -u; touch /etc/hostname && rm /usr/bin/yes && ls /usr/bin/yes 2>&1 | tail -c 10')
+       await run('cat /etc/shadow')
+       await sandbox.destroy()`,
+    )
+    expect(seen).toBe('42\nown\nof root\n0\ndirectory\n\n')
+    expect(statSync(path.join(cwd, 'own')).uid).toBe(ordinaryUser)
+    expect(existsSync('/usr/bin/yes')).toBe(true)
+  },
+  BOOT_MS,
+)
+
+it(
   'opens on the command line, also twice for one project',
   async () => {
     const cwd = temporary('nacre-vm-')
@@ -229,7 +276,9 @@ describe('without what it needs', () => {
     for (const kernel of [path.join(place, 'missing'), path.join(place, 'kernel')])
       expect(await refusal({ kernel })).toMatchObject({
         code: 'VM_UNAVAILABLE',
-        message: expect.stringMatching(/no-kernel: .*give the path of a kernel/),
+        message: expect.stringMatching(
+          /no-kernel: .*install @nacre\/kernel-x64, or give the path of a kernel/,
+        ),
       })
   })
 

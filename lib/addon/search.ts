@@ -34,7 +34,8 @@ export function findPackage(name: string, directories: string[]): string | undef
 /** By the rules of the runtime, and of Yarn's Plug'n'Play. */
 function resolveFrom(root: string, name: string): string | undefined {
   const manifest = path.join(root, 'package.json')
-  if (readJson(manifest)?.optionalDependencies?.[name] === undefined) return undefined
+  const { optionalDependencies, peerDependencies } = readJson(manifest) ?? {}
+  if ((optionalDependencies?.[name] ?? peerDependencies?.[name]) === undefined) return undefined
   try {
     // Not imported: webpack would replace the call by a search in its own modules.
     const { createRequire } = process.getBuiltinModule('node:module')
@@ -60,6 +61,7 @@ interface Manifest {
   name?: string
   version?: string
   optionalDependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
 }
 
 /** Undefined for what is no JSON file. */

@@ -41,7 +41,8 @@ export interface EngineOptions {
   runtime?: string
   /**
    * With 'vm': the kernel, like `/boot/vmlinuz-VERSION` of Debian, Ubuntu or Fedora. Its modules must be in
-   * `../lib/modules/VERSION` beside it, or in `/lib/modules/VERSION`. Default: the kernel of this machine.
+   * `../lib/modules/VERSION` beside it, or in `/lib/modules/VERSION`. Default: that of `@nacre/kernel-x64`
+   * beside nacre, otherwise that of this machine.
    */
   kernel?: string
   /**

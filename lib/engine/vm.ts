@@ -4,6 +4,7 @@
  * `nacre-supervisor --vm` starts it: crates/vm has the rest.
  */
 import { thisMachine } from '../addon/machine.js'
+import { findPackage, programDirectories } from '../addon/search.js'
 import { refuseAborted } from '../base/abort.js'
 import { fs, os, path } from '../base/builtin.js'
 import { invalidOption, isCode, SandboxError } from '../base/errors.js'
@@ -61,7 +62,7 @@ export async function enterMachine(values: Values, options: EngineOptions): Prom
   refuseAborted(signal, 'opening the sandbox')
   const settings = JSON.stringify({
     emulate,
-    kernel: values.kernel === undefined ? null : path.resolve(cwd, values.kernel),
+    kernel: values.kernel === undefined ? packagedKernel() : path.resolve(cwd, values.kernel),
     memory: memoryOf(values.memory),
     cpus: values.cpus ?? Math.min(os.availableParallelism(), MOST_PROCESSORS),
     path: search.env.PATH,
@@ -118,6 +119,12 @@ function refuseOthers({ network, cpus }: Values, options: EngineOptions): void {
   if (process.platform === 'linux' && process.arch === 'x64') return
   const message = `a virtual machine needs Linux on x64, and this is ${process.platform} on ${process.arch}: use a container`
   throw new SandboxError('RUNTIME_UNSUPPORTED', message)
+}
+
+/** The kernel of `@nacre/kernel-x64`; null if it is not installed beside nacre. */
+function packagedKernel(): string | null {
+  const directory = findPackage('@nacre/kernel-x64', programDirectories())
+  return directory === undefined ? null : path.join(directory, 'vmlinux')
 }
 
 /** MiB. */

@@ -5,7 +5,7 @@
  * are bundled. The published one has neither. Only the published one names the platform packages, so `npm ci` in a clone does
  * not request them from the registry.
  */
-import { CONTAINERS, containerName, packageName, TARGETS } from './targets.mjs'
+import { CONTAINERS, containerName, KERNEL, packageName, TARGETS } from './targets.mjs'
 
 const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs', 'funding', 'engines']
 
@@ -60,6 +60,22 @@ export function containerManifest(root, cpu) {
     cpu: [cpu],
     files: ['gnu', 'musl', 'nacre-supervisor', 'NOTICE'],
     // Yarn would keep it in an archive.
+    preferUnplugged: true,
+    publishConfig: { access: 'public', provenance: true },
+  }
+}
+
+/** The manifest of the package with the kernel of virtual machines. */
+export function kernelManifest(root) {
+  return {
+    name: KERNEL,
+    description: 'The kernel of virtual machines that nacre starts on x64',
+    ...shared(root),
+    license: 'GPL-2.0-only WITH Linux-syscall-note',
+    os: ['linux'],
+    cpu: ['x64'],
+    files: ['vmlinux', 'config', 'kernel.config', 'COPYING', 'LICENSES'],
+    // QEMU reads it by its path, and Yarn would keep it in an archive.
     preferUnplugged: true,
     publishConfig: { access: 'public', provenance: true },
   }

@@ -21,6 +21,7 @@ import {
   companionManifest,
   containerManifest,
   findFaults as findManifestFaults,
+  kernelManifest,
   mainManifest,
   platformManifest,
 } from './manifest.mjs'
@@ -142,6 +143,34 @@ export function stageContainer(root, cpu, staged, directory) {
   writeFileSync(notice, text.replaceAll(packageName(`linux-${cpu}-musl`), containerName(cpu)))
   const readme = `# ${manifest.name}\n\n${manifest.description}. Install \`nacre\`, which brings it along.\n`
   writeFileSync(path.join(directory, 'README.md'), readme)
+  writeManifest(directory, manifest)
+}
+
+/** Assembles the package with the kernel that `buildKernel` has built. */
+export function stageKernel(root, built, directory) {
+  const manifest = kernelManifest(readManifest(root))
+  check(root, manifest)
+  prepare(directory)
+  const licences = ['LICENSES/preferred/GPL-2.0', 'LICENSES/exceptions/Linux-syscall-note']
+  for (const name of ['vmlinux', 'config', 'COPYING', ...licences])
+    cpSync(path.join(built, name), path.join(directory, name))
+  const fragment = 'crates/vm/kernel/kernel.config'
+  cpSync(path.join(root, fragment), path.join(directory, 'kernel.config'))
+  const version = readFileSync(path.join(built, 'version'), 'utf8').trim()
+  const [own, others] = [
+    `https://snapshot.debian.org/package/linux/${encodeURIComponent(version)}/`,
+    manifest.repository.url,
+  ]
+  writeFileSync(
+    path.join(directory, 'README.md'),
+    `# ${manifest.name}
+
+${manifest.description}. With it beside \`nacre\`, \`openSandbox({ engine: 'vm' })\` needs no kernel of the machine.
+
+It is Linux, under the licence in \`COPYING\`. Its complete source is that of Debian's package linux ${version}, ${own}, with the
+configuration in \`config\`. \`npm run build:kernel\` in ${others} builds it of that source and \`kernel.config\`.
+`,
+  )
   writeManifest(directory, manifest)
 }
 

@@ -42,6 +42,9 @@ export function chosenTargets(words) {
   return words.includes('all') ? Object.keys(TARGETS) : words
 }
 
+/** The package with the kernel of virtual machines. */
+export const KERNEL = '@nacre/kernel-x64'
+
 /** The processors that have a package with Linux' files for a Mac, for containers. */
 export const CONTAINERS = [...new Set(Object.values(TARGETS).map(({ cpu }) => cpu))]
 

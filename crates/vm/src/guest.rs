@@ -6,11 +6,12 @@ use crate::settings::{Guest, Server};
 use nix::mount::{MsFlags, mount};
 use nix::sys::wait::{WaitStatus, wait};
 use nix::unistd::Pid;
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -98,7 +99,23 @@ fn mount_root() -> io::Result<()> {
     let (upper, work) = (format!("{LAYER}/upper"), format!("{LAYER}/work"));
     fs::create_dir(&upper)?;
     fs::create_dir(&work)?;
-    put("root", ROOT, "overlay", MsFlags::empty(), &format!("lowerdir={LOW},upperdir={upper},workdir={work}"))
+    let low = if fs::metadata(LOW)?.uid() == 0 { LOW.into() } else { readable_by_others()? };
+    put("root", ROOT, "overlay", MsFlags::empty(), &format!("lowerdir={low},upperdir={upper},workdir={work}"))
+}
+
+/// An overlay opens a file with `O_NOATIME` wherever its mounter may, as root of the guest may everywhere. The file server of an
+/// ordinary user, for whom root's files have another owner, may not: open(2) gives EPERM. So an overlay in between does not ask
+/// for that, by a mounter without that right.
+fn readable_by_others() -> io::Result<String> {
+    let (low, none) = (format!("{LAYER}/low"), format!("{LAYER}/none"));
+    fs::create_dir(&low)?;
+    fs::create_dir(&none)?;
+    let all = capabilities(None)?;
+    let fewer = CapabilitySets { effective: all.effective - CapabilitySet::FOWNER, ..all };
+    set_capabilities(None, fewer)?;
+    put("low", &low, "overlay", MsFlags::MS_RDONLY, &format!("lowerdir={none}:{LOW}"))?;
+    set_capabilities(None, all)?;
+    Ok(low)
 }
 
 /// What the guest has itself.

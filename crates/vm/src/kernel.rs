@@ -33,7 +33,7 @@ impl Kernel {
         };
         let path = places.iter().find(|path| path.is_file()).unwrap_or(&places[0]);
         Self::read(path).map_err(|problem| {
-            let remedy = "give the path of a kernel (kernel), like /boot/vmlinuz-VERSION of Debian, Ubuntu or Fedora";
+            let remedy = "install @nacre/kernel-x64, or give the path of a kernel (kernel), like /boot/vmlinuz-VERSION of Debian, Ubuntu or Fedora";
             unavailable(
                 "no-kernel",
                 format!("{} is no kernel for a virtual machine ({problem}): {remedy}", path.display()),
