@@ -543,5 +543,6 @@ fn workspace(given: NativeWorkspaceConfig) -> Options {
         memory: given.memory,
         max_bytes: given.max_bytes.map(|bytes| bytes as u64),
         undo_steps: given.undo_steps,
+        passes_mounts: given.passes_mounts,
     }
 }

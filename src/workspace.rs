@@ -285,7 +285,13 @@ impl NativeSandbox {
     pub fn workspace_usage(&self, id: u32) -> Result<Pending<NativeUsage>> {
         self.on_workspace(id, |workspace| {
             let found = workspace.usage()?;
-            Ok(NativeUsage { bytes: found.bytes as f64, files: found.files as f64, layers: found.layers as f64 })
+            let submounts = workspace.passed_mounts()?;
+            Ok(NativeUsage {
+                bytes: found.bytes as f64,
+                files: found.files as f64,
+                layers: found.layers as f64,
+                submounts: submounts.iter().map(|place| place.to_string_lossy().into_owned()).collect(),
+            })
         })
     }
 }

@@ -56,6 +56,12 @@ export interface WorkspaceOptions {
    * `execStream` and `$` if nothing else uses the workspace, and so many are kept. It takes some milliseconds. Default: 0.
    */
   undoSteps?: number
+  /**
+   * Mounts below the directory, as a container has for `node_modules`. 'refuse': the first call rejects with WORKSPACE_UNSUPPORTED. 'pass': a
+   * session sees those that there are at its start as they are. Writes there are real: no change, commit, undo or fork has them.
+   * `usage()` names them. It needs root. Default: 'refuse'.
+   */
+  submounts?: 'refuse' | 'pass'
 }
 
 export const workspaceOptions = table<WorkspaceOptions>()({
@@ -66,6 +72,7 @@ export const workspaceOptions = table<WorkspaceOptions>()({
   storage: { ...oneOf(['disk', 'memory']), default: 'disk' },
   maxBytes: count(1, Number.MAX_SAFE_INTEGER),
   undoSteps: { ...count(0, 100), default: 0 },
+  submounts: { ...oneOf(['refuse', 'pass']), default: 'refuse' },
 })
 
 /** A path from JSON. */
@@ -108,7 +115,7 @@ export const namedWorkspace = reply<NamedWorkspace>(
 export interface WorkspaceCapabilities {
   /** Whether they work. */
   copyOnWrite: boolean
-  /** Whether programs can rename real directories. Otherwise they get EXDEV: `mv` copies then, and `git mv` fails. */
+  /** Whether programs can rename real directories; without root, nacre copies them. Otherwise they get EXDEV, and `git mv` fails. */
   directoryRename: boolean
   /** Whether the first write to a large file copies it without copying its content (btrfs, xfs). */
   reflink: boolean
@@ -454,9 +461,16 @@ export interface WorkspaceUsage {
   files: number
   /** Layers, with the one that receives the writes. */
   layers: number
+  /** The mounts below the directory that programs see as they are: see {@link WorkspaceOptions.submounts}. */
+  submounts: string[]
 }
 
-export const workspaceUsage = reply<WorkspaceUsage>({ bytes: number, files: number, layers: number })
+export const workspaceUsage = reply<WorkspaceUsage>({
+  bytes: number,
+  files: number,
+  layers: number,
+  submounts: list(replyText),
+})
 
 /**
  * The copy-on-write workspace of a sandbox. All calls but `list` and `delete` reject with WORKSPACE_NOT_ENABLED if the

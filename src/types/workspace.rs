@@ -19,6 +19,8 @@ pub struct NativeWorkspaceConfig {
     pub max_bytes: Option<f64>,
     /// How many automatic checkpoints to keep.
     pub undo_steps: u32,
+    /// Whether mounts below the directory are there as they are.
+    pub passes_mounts: bool,
 }
 
 /// A workspace whose layers are kept, or a sandbox that is kept.
@@ -199,6 +201,8 @@ pub struct NativeUsage {
     pub files: f64,
     /// Layers, with the one that receives the writes.
     pub layers: f64,
+    /// The mounts below the directory that are there as they are.
+    pub submounts: Vec<String>,
 }
 
 /// A checkpoint.

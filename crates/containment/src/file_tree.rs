@@ -4,7 +4,8 @@
 //! containers refuse it, and the files helper works under them.
 
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, ResolveFlags, SeekFrom, Stat, chmod, fstat, ftruncate, openat, openat2, seek, unlinkat,
+    AtFlags, Dir, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, Stat, chmod, fstat, ftruncate, openat, openat2, seek,
+    unlinkat,
 };
 use rustix::io::{Errno, Result};
 use std::fs::File;
@@ -16,6 +17,8 @@ use std::sync::Arc;
 pub type Check<'a> = &'a dyn Fn() -> Result<()>;
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Bytes of the entries that are read at once.
+const LIST_BYTES: usize = 32 * 1024;
 /// Bytes copied between two checks.
 const PIECE_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -35,6 +38,24 @@ pub fn names(directory: impl AsFd) -> Result<Vec<Vec<u8>>> {
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
             names.push(name.to_vec());
+        }
+    }
+    Ok(names)
+}
+
+/// The same, except for a directory that was deleted, where [`names`] finds none.
+///
+/// # Errors
+/// `ENOENT` for a directory that was deleted, or for one of an overlay if a layer's part of it was.
+pub fn existing_names(directory: impl AsFd) -> Result<Vec<Vec<u8>>> {
+    let mut buffer = Vec::with_capacity(LIST_BYTES);
+    let own = enter(directory, b".")?;
+    let mut names = Vec::new();
+    let mut entries = RawDir::new(&own, buffer.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(name);
         }
     }
     Ok(names)

@@ -24,6 +24,7 @@ pub mod oom;
 pub mod pid;
 pub mod pidfd;
 pub mod proc_table;
+pub mod relocation;
 pub mod rest;
 pub mod session_mark;
 pub mod signal;

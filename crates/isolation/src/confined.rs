@@ -23,6 +23,8 @@ pub struct Confined {
     masks: Option<Masks>,
     /// The place for the caches of tools, in use.
     caches: Option<Held>,
+    /// Whether the broker renames directories for programs.
+    renames: bool,
     filter: Program,
     /// The same without notifications about files and libraries, for what the broker does not serve.
     filter_alone: Option<Program>,
@@ -62,12 +64,29 @@ impl Confined {
         let mut handles =
             namespaces::create(&confinement, group, guards, workspace).inspect_err(|_| placeholders.remove())?;
         let masks = handles.as_mut().and_then(|handles| Masks::watch(&confinement, handles));
-        let filter = filter::program(&confinement, fork_key);
-        let is_watched = confinement.observed.is_some() || confinement.programs.is_some();
+        let renames = broker::renames_directories(&confinement);
+        let filter = match confinement.restricts {
+            true => filter::program(&confinement, fork_key, renames),
+            false => filter::of_renames(),
+        };
+        let is_watched = confinement.observed.is_some() || confinement.programs.is_some() || renames;
         let unobserved = is_watched.then(|| Confinement { observed: None, programs: None, ..confinement.clone() });
-        let filter_alone = unobserved.map(|confinement| filter::program(&confinement, fork_key));
+        let filter_alone = unobserved.map(|confinement| filter::program(&confinement, fork_key, false));
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
-        Ok(Self { confinement, handles, placeholders, masks, caches, filter, filter_alone, own, layered, broker: None })
+        let broker = None;
+        Ok(Self {
+            confinement,
+            handles,
+            placeholders,
+            masks,
+            caches,
+            renames,
+            filter,
+            filter_alone,
+            own,
+            layered,
+            broker,
+        })
     }
 
     /// Replaces the mount of the workspace; see [`crate::remount`].
@@ -116,7 +135,7 @@ impl Confined {
     /// # Errors
     /// Those of socketpair(2).
     pub fn add_broker(&mut self, policy: Policy, connected: Connected) -> io::Result<()> {
-        if self.confinement.brokered {
+        if self.confinement.brokered && (self.confinement.restricts || self.renames) {
             self.broker = Some(Broker::new(policy, connected)?);
         }
         Ok(())
@@ -132,9 +151,14 @@ impl Confined {
         self.broker.as_mut().map_or(Ok(()), |broker| broker.ensure(&inside, open))
     }
 
+    /// Whether directories are renamed that the kernel refuses to rename; see [`nacre_containment::relocation`].
+    pub fn renames_directories(&self) -> bool {
+        self.renames
+    }
+
     /// Whether no program can start without the broker.
     pub fn needs_broker(&self) -> bool {
-        self.confinement.observed.is_some() || self.confinement.programs.is_some()
+        self.confinement.observed.is_some() || self.confinement.programs.is_some() || self.renames
     }
 
     /// The broker's process, a child of this one.
@@ -183,7 +207,7 @@ impl Confined {
     /// # Errors
     /// The step that failed.
     pub fn restrict_alone(&self) -> io::Result<()> {
-        self.take_rights()?;
+        take_rights(&self.confinement, self.own.as_ref())?;
         let filter = self.filter_alone.as_ref().unwrap_or(&self.filter);
         if self.confinement.restricts { filter::install(filter) } else { Ok(()) }
     }
@@ -194,23 +218,29 @@ impl Confined {
     /// The step that failed. The program must not run then.
     pub fn restrict(&self) -> io::Result<()> {
         let Some(broker) = &self.broker else { return self.restrict_alone() };
-        self.take_rights()?;
+        // Without no_new_privs, only the rights in the user namespace allow a filter.
+        let first = if self.confinement.restricts { None } else { Some(broker::install_with_listener(&self.filter)?) };
+        if let Some(listener) = first {
+            broker.hand_over(listener)?;
+            return take_rights(&self.confinement, self.own.as_ref());
+        }
+        take_rights(&self.confinement, self.own.as_ref())?;
         broker.hand_over(broker::install_with_listener(&self.filter)?)
     }
+}
 
-    /// Takes rights from this process and from what it starts: privileges, then Landlock. It has already entered its
-    /// namespaces and changed its user; the seccomp filter follows.
-    fn take_rights(&self) -> io::Result<()> {
-        let step = |name: &'static str| move |error: io::Error| io::Error::other(format!("{name}: {error}"));
-        let has_user_namespace = self.confinement.namespaces.is_some_and(|namespaces| namespaces.user);
-        if !self.confinement.restricts {
-            // The rights in a user namespace are none that a program had before, and could undo the mounts.
-            let drop = || privileges::drop_capabilities(false).map_err(step("capabilities"));
-            return if has_user_namespace { drop() } else { Ok(()) };
-        }
-        privileges::no_new_privileges().map_err(step("no_new_privs"))?;
-        let as_root = nix::unistd::geteuid().is_root() && !has_user_namespace;
-        privileges::drop_capabilities(as_root).map_err(step("capabilities"))?;
-        landlock::restrict(&self.confinement, self.own.as_ref()).map_err(step("Landlock"))
+/// Takes rights from this process and from what it starts: privileges, then Landlock. It has already entered its namespaces
+/// and changed its user; the seccomp filter follows. `own`: the open directory of [`Confinement::own`].
+pub(crate) fn take_rights(confinement: &Confinement, own: Option<&OwnedFd>) -> io::Result<()> {
+    let step = |name: &'static str| move |error: io::Error| io::Error::other(format!("{name}: {error}"));
+    let has_user_namespace = confinement.namespaces.is_some_and(|namespaces| namespaces.user);
+    if !confinement.restricts {
+        // The rights in a user namespace are none that a program had before, and could undo the mounts.
+        let drop = || privileges::drop_capabilities(false).map_err(step("capabilities"));
+        return if has_user_namespace { drop() } else { Ok(()) };
     }
+    privileges::no_new_privileges().map_err(step("no_new_privs"))?;
+    let as_root = nix::unistd::geteuid().is_root() && !has_user_namespace;
+    privileges::drop_capabilities(as_root).map_err(step("capabilities"))?;
+    landlock::restrict(confinement, own).map_err(step("Landlock"))
 }

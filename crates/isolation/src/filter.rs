@@ -9,7 +9,7 @@ mod modes;
 mod processes;
 mod programs;
 
-use crate::broker::observed_calls;
+use crate::broker::{RENAMES_OF_32_BITS, observed_calls, renaming_calls};
 use builder::{ARCH, Builder, NUMBER, argument, refuse};
 use nacre_protocol::confinement::{Confinement, Sockets};
 use std::io;
@@ -25,6 +25,12 @@ const NAMESPACE_FLAGS: u32 = 0x7E02_0080;
 const ARCHITECTURE: u32 = 0xC000_003E;
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: u32 = 0xC000_00B7;
+
+/// The interface for programs with 32 bits.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE_OF_32_BITS: u32 = 0x4000_0003;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE_OF_32_BITS: u32 = 0x4000_0028;
 
 /// On x86-64, system calls of the x32 interface have this bit. They would bypass a list of plain numbers.
 #[cfg(target_arch = "x86_64")]
@@ -65,12 +71,41 @@ pub fn of_file_server(hides_groups: bool) -> Program {
     filter.0
 }
 
+/// The filter of a session without rules: it refuses nothing, and passes the calls that rename to the broker.
+pub fn of_renames() -> Program {
+    let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let passing = |numbers: &mut dyn Iterator<Item = libc::c_long>| {
+        let mut filter = Builder::default();
+        numbers.for_each(|number| filter.call(number, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF)));
+        filter.give(libc::SECCOMP_RET_ALLOW);
+        filter.0
+    };
+    let mut filter = Builder::default();
+    let mut native = renaming_calls();
+    let mut others = RENAMES_OF_32_BITS.into_iter();
+    for (architecture, part) in [(ARCHITECTURE, passing(&mut native)), (ARCHITECTURE_OF_32_BITS, passing(&mut others))]
+    {
+        filter.load(ARCH);
+        filter.jump(equal, architecture, 0, part.len() as u8);
+        filter.0.extend(part);
+    }
+    filter.give(libc::SECCOMP_RET_ALLOW);
+    filter.0
+}
+
+/// The interface of a call, for [`crate::broker`]: whether it is that for programs with 32 bits.
+pub fn is_of_32_bits(architecture: u32) -> bool {
+    architecture == ARCHITECTURE_OF_32_BITS
+}
+
 /// The filter of a confinement.
 ///
 /// `fork_key` is a number that clone3(2) must have as its third argument, which the kernel ignores: its flags are
 /// behind a pointer, where no filter can see them. The shell receives the key with each request to fork. Other
 /// programs fall back to clone(2), as C libraries do on ENOSYS. Without a key, so does the shell.
-pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
+///
+/// `renames`: the broker gets the calls that rename.
+pub fn program(confinement: &Confinement, fork_key: Option<u64>, renames: bool) -> Program {
     let mut filter = start();
     for number in calls::refused(confinement.refuses_ipc) {
         filter.call(number, |filter| filter.give(refusal(number, confinement)));
@@ -109,10 +144,9 @@ pub fn program(confinement: &Confinement, fork_key: Option<u64>) -> Program {
         programs::watch(&mut filter);
     }
     // Behind all that refuses such a call.
-    if confinement.observed.is_some() {
-        for number in observed_calls() {
-            filter.call(number, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
-        }
+    let observed = observed_calls().filter(|_| confinement.observed.is_some());
+    for number in observed.chain(renaming_calls().filter(|_| renames)) {
+        filter.call(number, |filter| filter.give(libc::SECCOMP_RET_USER_NOTIF));
     }
     filter.give(libc::SECCOMP_RET_ALLOW);
     filter.0

@@ -8,6 +8,7 @@ use crate::copies::Copies;
 use crate::network;
 use crate::paths::{Device, Found, clone_mount, open_path};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
+use nacre_containment::mount_table::{self, Mounted};
 use nacre_protocol::confinement::{Certificates, Confinement, PRIVATE_TMP, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::CWD;
@@ -141,10 +142,14 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
     let mut layered = None;
     // Later mounts of the machine would appear in the view, and be writable.
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
-    if let Some(Workspace { path, .. }) = &confinement.workspace {
+    if let Some(Workspace { path, passes_mounts, .. }) = &confinement.workspace {
         // Before the rules, which then apply to it as to the real directory.
         let mount = workspace.ok_or_else(|| io::Error::other("the mount of the workspace is missing"))?;
+        let passed = if *passes_mounts { mounts_below(path)? } else { Vec::new() };
         attach(mount, path).map_err(at(path, "mount the workspace at"))?;
+        for (place, tree) in passed {
+            attach(&tree, &place).map_err(at(&place, "mount in the workspace what the machine has at"))?;
+        }
         layered = Some((path.as_path(), Found::of(mount)?.device));
     }
     let uncover = |root: &Path, path: &Path| match layered {
@@ -185,6 +190,24 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         certificates::covers().iter().try_for_each(|(place, file)| cover(place, file))?;
     }
     copies.finish()
+}
+
+/// Copies of what is mounted below a directory, each with everything that is mounted in it.
+fn mounts_below(path: &Path) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+    let mut places: Vec<PathBuf> = mount_table::of_this_process()?
+        .iter()
+        .filter(|mount| mount.place != path && mount.place.starts_with(path) && is_visible(mount))
+        .map(|mount| mount.place.clone())
+        .collect();
+    places.sort();
+    places.dedup_by(|inner, outer| inner.starts_with(outer));
+    let copied = places.into_iter().map(|place| Ok((place.clone(), clone_tree(&place).map_err(at(&place, "copy"))?)));
+    copied.collect()
+}
+
+/// Whether the path of a mount leads to it.
+pub(crate) fn is_visible(mount: &Mounted) -> bool {
+    open_path(&mount.place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.mount == mount.id)
 }
 
 /// Covers `/etc/resolv.conf`, which may be a link. Where there is no such file, programs look for a resolver at the same address.

@@ -15,6 +15,7 @@ use nix::sched::{CloneFlags, setns};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -205,6 +206,23 @@ impl Handles {
     /// Enters the mount namespace alone. The user namespace has been entered before.
     pub(crate) fn enter_mounts(&self) -> io::Result<()> {
         self.enter_each(libc::CLONE_NEWNS)
+    }
+
+    /// Whether a thread is in the same user and mount namespaces.
+    ///
+    /// # Errors
+    /// The thread has ended, or cannot be looked at.
+    pub(crate) fn have(&self, thread: i32) -> io::Result<bool> {
+        let named = [("user", libc::CLONE_NEWUSER), ("mnt", libc::CLONE_NEWNS)];
+        for (namespace, flag) in &self.entries {
+            let Some((name, _)) = named.iter().find(|(_, known)| known == flag) else { continue };
+            let (own, its) =
+                (nix::sys::stat::fstat(namespace)?, std::fs::metadata(format!("/proc/{thread}/ns/{name}"))?);
+            if (own.st_dev, own.st_ino) != (its.dev(), its.ino()) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn enter_each(&self, wanted: libc::c_int) -> io::Result<()> {

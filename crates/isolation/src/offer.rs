@@ -49,7 +49,8 @@ pub fn probe() -> Offer {
 }
 
 fn has_broker(user: bool) -> Result<(), String> {
-    foreign::try_out(user, true).map_err(|error| error.to_string())
+    foreign::try_out(user, true).map_err(|error| error.to_string())?;
+    broker::try_out_listener()
 }
 
 fn reads_undumpable() -> bool {

@@ -5,9 +5,9 @@
 //! fails there changes nothing. Only then the old mounts are detached and the new ones attached.
 
 use crate::child;
-use crate::mounts::{self, STAGE};
+use crate::mounts::{self, STAGE, is_visible};
 use crate::namespaces::Handles;
-use crate::paths::{Device, Found, open_path};
+use crate::paths::{Device, open_path};
 use nacre_containment::mount_table::{self, Mounted};
 use nix::mount::{MntFlags, umount2};
 use std::collections::HashSet;
@@ -97,11 +97,6 @@ fn copy(mount: &Mounted, old: Device) -> io::Result<OwnedFd> {
         mounts::read_only_tree(&tree)?;
     }
     Ok(tree)
-}
-
-/// Whether the path of a mount leads to it.
-fn is_visible(mount: &Mounted) -> bool {
-    open_path(&mount.place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.mount == mount.id)
 }
 
 /// The mounts of a file system and those below them, outer ones first. Without what another mount covers: nothing can

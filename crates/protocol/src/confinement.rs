@@ -175,6 +175,8 @@ pub struct Workspace {
     pub store: PathBuf,
     /// Directories of git outside of it, which are read-only: a discard would not take back what a commit leaves there.
     pub outside: Vec<PathBuf>,
+    /// Whether what the machine has mounted below is there as it is.
+    pub passes_mounts: bool,
 }
 
 /// What Landlock restricts.

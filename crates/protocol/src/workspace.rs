@@ -212,6 +212,8 @@ pub struct Opening {
     pub fork: Option<Vec<u8>>,
     /// For a new workspace with the files of an archive, which travels with the request then. Not with `fork`.
     pub archive: Option<Unpacking>,
+    /// Whether there may be mounts below the directory: sessions see them as they are.
+    pub passes_mounts: bool,
 }
 
 /// How the files of an archive are unpacked.

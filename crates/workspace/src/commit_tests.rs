@@ -1341,6 +1341,7 @@ fn the_keeper_answers_requests() {
                 storage: nacre_protocol::workspace::Storage::Disk,
                 fork: None,
                 archive: None,
+                passes_mounts: false,
             });
             let mut answer = |request| keeper.answer(request, None, &|| false);
             assert_eq!(answer(open).0, KeeperReply::Done);

@@ -174,11 +174,14 @@ fn as_path(bytes: Vec<u8>) -> PathBuf {
 
 /// Opens a workspace. `file` has the layers of a fork, or is an archive.
 fn open(opening: Opening, file: Option<OwnedFd>) -> Result<Open, Failure> {
-    let Opening { path: name, stores, removes_stores, unique, id, storage, fork, archive } = opening;
+    let Opening { path: name, stores, removes_stores, unique, id, storage, fork, archive, passes_mounts } = opening;
     let (path, stores) = (as_path(name.clone()), as_path(stores));
     let stores = Stores { path: &stores, are_temporary: removes_stores };
     let mounter = opening::enter_namespaces()?;
-    opening::refuse_mounts_below(&path)?;
+    match passes_mounts && mounter == Mounter::Root {
+        true => opening::detach_mounts_below(&path)?,
+        false => opening::refuse_mounts_below(&path, passes_mounts)?,
+    }
     let real = opening::open_real(&path)?;
     // What fails is noticed when the store is created.
     let _ = stores.sweep(&real);

@@ -1,6 +1,7 @@
 //! Mode, owner, extended attributes and times of an entry, and how they are given to another.
 
 use crate::tree::{open_path, own_path, status};
+use nacre_containment::relocation::is_of_entry;
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chmod, chownat, fstat, getxattr,
     listxattr, removexattr, setxattr, utimensat,
@@ -212,7 +213,7 @@ fn attributes_of(entry: &OwnedFd, is_wanted: impl Fn(&[u8]) -> bool) -> Result<B
     };
     let mut found = BTreeMap::new();
     let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    for name in names.filter(|name| !is_label(name) && is_wanted(name)) {
+    for name in names.filter(|name| (is_of_entry(name) || is_mark(name)) && is_wanted(name)) {
         match filled(|buffer| getxattr(&path, name, buffer)) {
             Ok(value) => {
                 found.insert(name.to_vec(), value);
@@ -240,9 +241,4 @@ fn filled(call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
 /// Whether an attribute is the kernel's, in a layer.
 fn is_mark(name: &[u8]) -> bool {
     name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.")
-}
-
-/// Whether an attribute belongs to a security module.
-fn is_label(name: &[u8]) -> bool {
-    name.starts_with(b"security.selinux") || name.starts_with(b"security.ima")
 }

@@ -7,14 +7,14 @@ use rustix::fs::{
     AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx, unlinkat,
 };
 use rustix::io::{Errno, Result};
-use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The kind of an overlay (statfs(2)).
 const OVERLAY: i64 = 0x794c_7630;
@@ -75,17 +75,38 @@ pub fn born(directory: &OwnedFd) -> Option<(i64, u32)> {
     is_known.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec))
 }
 
-/// An overlay would show the empty directory beneath a mount.
-pub fn refuse_mounts_below(path: &Path) -> std::result::Result<(), Failure> {
-    let unread = |error: io::Error| Failure::System(errno_of(&error), "read the list of mounts".into());
-    let mounts = mount_table::of_this_process().map_err(unread)?;
-    match mounts.iter().map(|mount| &mount.place).find(|place| *place != path && place.starts_with(path)) {
+/// Refuses what an overlay would hide: it shows the directory beneath a mount. `is_passed`: sessions would have it again, but the
+/// kernel mounts no overlay above what an ordinary user could uncover.
+pub fn refuse_mounts_below(path: &Path, is_passed: bool) -> std::result::Result<(), Failure> {
+    let remedy = match is_passed {
+        true => "only root with CAP_SYS_ADMIN can use submounts: 'pass'. Choose a workspace without mounts",
+        false => "choose a workspace without mounts, or set submounts: 'pass', by which writes there are real",
+    };
+    match mounts_below(path)?.first() {
         None => Ok(()),
-        Some(place) => Err(Failure::Unsupported(format!(
-            "a file system is mounted below it, at {}: choose a workspace without mounts",
-            place.display()
-        ))),
+        Some(place) => {
+            Err(Failure::Unsupported(format!("a file system is mounted below it, at {}: {remedy}", place.display())))
+        }
     }
+}
+
+/// Detaches what is mounted below a directory, in the present mount namespace, which no other process uses.
+pub fn detach_mounts_below(path: &Path) -> std::result::Result<(), Failure> {
+    for place in mounts_below(path)?.iter().rev() {
+        // Another mount may hide it, or it has been detached with the one above.
+        let _ = unmount(place, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+    }
+    match mounts_below(path)?.first() {
+        None => Ok(()),
+        Some(place) => Err(Failure::System(Errno::BUSY, format!("look below the mount at {}", place.display()))),
+    }
+}
+
+/// Where something is mounted below a directory.
+fn mounts_below(path: &Path) -> std::result::Result<Vec<PathBuf>, Failure> {
+    let unread = |error: io::Error| Failure::System(errno_of(&error), "read the list of mounts".into());
+    let mounts = mount_table::of_this_process().map_err(unread)?.into_iter().map(|mount| mount.place);
+    Ok(mounts.filter(|place| place != path && place.starts_with(path)).collect())
 }
 
 /// The moment of opening, as a change time of the real directory's file system: every later change of a file there has

@@ -4,11 +4,11 @@
 //! removes that path, so the content is copied into the layer before.
 
 use crate::changes::{InLayer, Sides};
-use crate::metadata::Metadata;
 use crate::staging::Staging;
-use crate::tree::{existing_names, file_type, join, names, split, status};
+use crate::tree::{file_type, join, names, split, status};
 use crate::walk::Walk;
-use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, linkat, mkdirat, renameat_with};
+use nacre_containment::relocation::{Place, link};
+use rustix::fs::{FileType, Mode, RenameFlags, mkdirat, renameat_with};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;
 
@@ -28,11 +28,13 @@ pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<Vec<Vec<u8>>> {
     for path in find(sides)? {
         let made = Staging::create(sides.merged, staging)?;
         let (parent, name) = split(&path);
-        match copy(sides, &path, &join(staging, COPY)) {
+        let parent = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        mkdirat(made.directory(), COPY, Mode::RWXU)?;
+        let (source, target) = (Place { directory: &parent, name }, Place { directory: made.directory(), name: COPY });
+        match link(source, target, sides.interrupt) {
             Err(Errno::NOENT | Errno::STALE) => deleted.push(path),
             copied => {
                 copied?;
-                let parent = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
                 renameat_with(made.directory(), COPY, &parent, name, RenameFlags::EXCHANGE)?;
             }
         }
@@ -78,40 +80,4 @@ fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
         }
     }
     Ok(found)
-}
-
-/// Copies a directory within the merged view. Files become further names of the same file, which the kernel copies into
-/// the layer.
-fn copy(sides: &Sides<'_>, from: &[u8], to: &[u8]) -> Result<()> {
-    let merged = sides.merged;
-    let (parent, name) = split(to);
-    mkdirat(merged.directory(parent)?.ok_or(Errno::STALE)?, name, Mode::RWXU)?;
-    let mut pending = vec![Vec::new()];
-    let mut copied = Vec::new();
-    while let Some(path) = pending.pop() {
-        (sides.interrupt)()?;
-        let within = |root: &[u8]| if path.is_empty() { root.to_vec() } else { join(root, &path) };
-        let source = merged.directory(&within(from))?.ok_or(Errno::STALE)?;
-        let target = merged.directory(&within(to))?.ok_or(Errno::STALE)?;
-        for name in existing_names(&source)? {
-            let Some(found) = status(Some(&source), &name)? else { continue };
-            if file_type(&found) == FileType::Directory {
-                mkdirat(&target, &name[..], Mode::RWXU)?;
-                pending.push(join(&path, &name));
-            } else {
-                linkat(&source, &name[..], &target, &name[..], AtFlags::empty())?;
-            }
-        }
-        copied.push(path);
-    }
-    // A directory's times change with its entries.
-    for path in copied {
-        let within = |root: &[u8]| if path.is_empty() { root.to_vec() } else { join(root, &path) };
-        let (from, to) = (within(from), within(to));
-        let ((source, name), (target, new)) = (split(&from), split(&to));
-        let source = merged.directory(source)?.ok_or(Errno::STALE)?;
-        let target = merged.directory(target)?.ok_or(Errno::STALE)?;
-        Metadata::of(&source, name)?.apply(&target, new, None)?;
-    }
-    Ok(())
 }

@@ -1,15 +1,13 @@
 //! A directory tree that is reached through a descriptor, without following links.
 
 use nacre_containment::file_tree;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Stat, openat, openat2, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
 
 /// A path longer than this is opened in pieces: the kernel takes at most 4095 bytes.
 const PIECE_BYTES: usize = 4000;
-/// Bytes of the entries that are read at once.
-const LIST_BYTES: usize = 32 * 1024;
 
 /// See the module.
 pub struct Tree {
@@ -71,24 +69,6 @@ pub fn if_directory(opened: Result<OwnedFd>) -> Result<Option<OwnedFd>> {
 pub fn names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>> {
     let mut names = file_tree::names(directory)?;
     names.sort_unstable();
-    Ok(names)
-}
-
-/// The same, except for a directory that was deleted, where [`names`] finds none.
-///
-/// # Errors
-/// `ENOENT` for a directory that was deleted, or for one of an overlay if a layer's part of it was.
-pub fn existing_names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>> {
-    let mut buffer = Vec::with_capacity(LIST_BYTES);
-    let own = open_directory(directory, b".")?;
-    let mut names = Vec::new();
-    let mut entries = RawDir::new(&own, buffer.spare_capacity_mut());
-    while let Some(entry) = entries.next() {
-        let name = entry?.file_name().to_bytes().to_vec();
-        if name != b"." && name != b".." {
-            names.push(name);
-        }
-    }
     Ok(names)
 }
 

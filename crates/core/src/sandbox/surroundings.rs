@@ -155,6 +155,8 @@ impl Deciding {
         let namespaces = Namespaces { user: offer.needs_user, ipc: false, network: false, processes: false };
         let mut confinement = Confinement::open(namespaces, cwd, shell);
         confinement.namespaces = offer.mounts.is_ok().then_some(namespaces);
+        // Without root, the broker renames the directories that the kernel refuses to rename.
+        confinement.brokered = namespaces.user && offer.redirects.is_ok();
         Ok(SessionIsolation {
             confinement: confinement.into(),
             proxied: None,
@@ -362,7 +364,13 @@ impl Sandbox {
     /// What this machine offers to workspaces. Tried once.
     pub fn workspace_offer(&self) -> &nacre_protocol::workspace::Offer {
         let Config { supervisor, state_dir, .. } = &self.inner.config;
-        self.inner.workspace_offer.get_or_init(|| workspace::offer(supervisor, state_dir))
+        self.inner.workspace_offer.get_or_init(|| {
+            let found = workspace::offer(supervisor, state_dir);
+            let offer = isolation::offer(supervisor, isolation::switch().as_deref());
+            let brokered = offer.is_ok_and(|offer| offer.needs_user && offer.redirects.is_ok());
+            let works = found.copy_on_write.is_ok();
+            nacre_protocol::workspace::Offer { directory_rename: found.directory_rename || works && brokered, ..found }
+        })
     }
 
     /// The confinement of a durable job. A job outlives this process and its proxy, so it has no proxy.

@@ -16,12 +16,14 @@ use crate::sys;
 use archives::{suspend_request, written};
 use keeper::{Answer, RunningKeeper, exchange, failed, other_answer, post, read_all, read_list, receive};
 use nacre_containment::lock::Lock;
+use nacre_containment::mount_table;
 use nacre_protocol::confinement;
 use nacre_protocol::message;
 use nacre_protocol::workspace::{
     Blamed, Chosen, KeeperReply, KeeperRequest, MergeConflict, Opening, Point, ReviewedChange, Skipped, Storage,
     Unpacking, WorkspaceChange,
 };
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -46,6 +48,8 @@ pub struct Options {
     pub max_bytes: Option<u64>,
     /// How many automatic checkpoints to keep: one precedes each command. 0: none.
     pub undo_steps: u32,
+    /// Whether mounts below the directory are there as they are. Otherwise they are refused.
+    pub passes_mounts: bool,
 }
 
 /// What the layers take.
@@ -176,7 +180,8 @@ impl Workspace {
         let (_, mount) = self.ask_beside(&KeeperRequest::Share)?;
         let mount = mount.ok_or_else(|| failed("the mount of the workspace is missing"))?;
         let (path, store) = (self.options.path.clone(), self.stores.clone());
-        Ok((confinement::Workspace { path, store, outside: Vec::new() }, mount))
+        let passes_mounts = self.options.passes_mounts;
+        Ok((confinement::Workspace { path, store, outside: Vec::new(), passes_mounts }, mount))
     }
 
     /// The changed paths: those selected, and everything below them; all by default. `None` if that is stopped.
@@ -290,7 +295,22 @@ impl Workspace {
         usage(self.request(&KeeperRequest::Usage)?)
     }
 
-    /// The same, while another call may be being made.
+    /// The mounts below the directory that sessions see as they are, in the order of their paths.
+    ///
+    /// # Errors
+    /// `ENGINE_ERROR` if the list of mounts cannot be read.
+    pub fn passed_mounts(&self) -> Result<Vec<PathBuf>, Error> {
+        if !self.options.passes_mounts {
+            return Ok(Vec::new());
+        }
+        let mounts = mount_table::of_this_process();
+        let mounts = mounts.map_err(|error| failed(&format!("the list of mounts cannot be read: {error}")))?;
+        let below = mounts.into_iter().map(|mount| mount.place);
+        let below: BTreeSet<_> = below.filter(|place| place != self.path() && place.starts_with(self.path())).collect();
+        Ok(below.into_iter().collect())
+    }
+
+    /// The same as [`Workspace::usage`], while another call may be being made.
     pub(crate) fn usage_beside(&self) -> Result<Usage, Error> {
         usage(self.ask_beside(&KeeperRequest::Usage)?)
     }
@@ -622,7 +642,7 @@ impl Workspace {
 
     /// Starts the keeper, and opens the workspace.
     fn open(&self, beginning: FirstLayers) -> Result<OwnedFd, Error> {
-        let Options { path, id, directory, memory, max_bytes, undo_steps: _ } = self.options.clone();
+        let Options { path, id, directory, memory, max_bytes, undo_steps: _, passes_mounts } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
         let unavailable = |error: RefusedDirectory| {
             let message = format!("cannot use {} for workspaces: {error}", self.stores.display());
@@ -661,6 +681,7 @@ impl Workspace {
             storage,
             fork,
             archive,
+            passes_mounts,
         };
         let opened = exchange(&socket, &KeeperRequest::Open(opening), file, self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));

@@ -490,7 +490,7 @@ impl Own {
             confinement.filesystem = Some(Filesystem { write, protect, mounts: shown, ..Filesystem::default() });
             confinement.restricts = true;
             let (path, store) = (place.clone(), "/proc/nothing".into());
-            confinement.workspace = Some(Workspace { path, store, outside: Vec::new() });
+            confinement.workspace = Some(Workspace { path, store, outside: Vec::new(), passes_mounts: false });
             let mount = Some(mounts.lock().unwrap().remove(0));
             Ok(SessionIsolation {
                 confinement: confinement.into(),

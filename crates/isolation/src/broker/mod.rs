@@ -16,8 +16,11 @@
 //! If programs have hosts of their own, the broker connects each of them to a port of the proxy that it lets nothing else reach. The
 //! filter also passes the calls that load libraries, so that these programs load none that the session could have written.
 //!
-//! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection has its own fork,
-//! since connecting may take minutes, and since paths of Unix sockets are looked up inside the namespaces.
+//! In the copy-on-write workspace of an ordinary user, the filter passes the calls that rename: the broker renames directories that
+//! the kernel refuses to rename.
+//!
+//! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection, and each rename of a
+//! directory, has its own fork, since it may take minutes, and since paths are looked up inside the namespaces.
 
 mod attempt;
 mod judge;
@@ -26,6 +29,7 @@ mod notification;
 mod observer;
 mod peer;
 mod redirect;
+mod rename;
 mod reports;
 mod request;
 
@@ -46,9 +50,10 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 pub use attempt::numbers as observed_calls;
-pub use notification::{can_redirect, install_with_listener};
+pub use notification::{can_redirect, install_with_listener, try_out as try_out_listener};
+pub use rename::{OF_32_BITS as RENAMES_OF_32_BITS, is_wanted as renames_directories, numbers as renaming_calls};
 
-/// Maximum concurrent connection attempts. Further attempts fail with EAGAIN.
+/// Maximum concurrent connection attempts and renames. Further attempts fail with EAGAIN, and the kernel gets further renames.
 const MAX_HELPERS: usize = 64;
 
 /// The settings that the broker judges by.
@@ -167,6 +172,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
     let mut refused = policy.reports.as_deref().map(|reports| Reports::new(reports, usize::MAX));
     let mut observer = Observer::new(inside.confinement, policy.reports.as_deref(), &ran);
     let known = inside.confinement.programs.as_ref();
+    let moves = renames_directories(inside.confinement);
     let mut libraries = known.map(|known| Libraries::new(known, &ran, policy.reports.as_deref()));
     loop {
         let mut fds = vec![PollFd::new(inbox.as_fd(), PollFlags::POLLIN)];
@@ -187,13 +193,22 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
                 }
                 continue;
             }
-            // Nothing else may be let through: the filter leaves what it refuses by number to the broker, which reports it.
-            if attempt::is_observed(call.number) {
-                observer.iter_mut().for_each(|observer| observer.look(&call));
+            if rename::restricts_itself(&call) {
+                listener.has_restricted.set(!rename::shows_restrictions(inside.confinement));
                 listener.pass(&call);
                 continue;
             }
-            if call.number != libc::SYS_connect {
+            let mut renames = false;
+            // Nothing else may be let through: the filter leaves what it refuses by number to the broker, which reports it.
+            if attempt::is_observed(call.number) {
+                observer.iter_mut().for_each(|observer| observer.look(&call));
+                let may_rename = rename::is_rename(&call) && !listener.has_restricted.get() && helpers < MAX_HELPERS;
+                renames = may_rename && moves && rename::is_of_directory(&call);
+                if !renames {
+                    listener.pass(&call);
+                    continue;
+                }
+            } else if call.number != libc::SYS_connect {
                 refused.iter_mut().for_each(|reports| reports.send_refused(&call));
                 listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EPERM)));
                 continue;
@@ -205,10 +220,14 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
             match fork(0, None) {
                 Ok((0, _)) => {
                     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                    request::carry_out(listener, &call, inside, policy, connected);
+                    match renames {
+                        true => rename::carry_out(listener, &call, inside, policy),
+                        false => request::carry_out(listener, &call, inside, policy, connected),
+                    }
                     std::process::exit(0);
                 }
                 Ok(_) => helpers += 1,
+                Err(_) if renames => listener.pass(&call),
                 Err(error) => listener.answer(&call, Err(error)),
             }
         }
@@ -220,7 +239,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
                 Ok((1.., descriptors)) => {
                     let new = descriptors.into_iter().map(Listener::new);
                     listeners.extend(new.inspect(|listener| {
-                        if observer.is_some() || known.is_some() {
+                        if observer.is_some() || known.is_some() || moves {
                             listener.answer_quickly()
                         }
                     }));

@@ -1,5 +1,10 @@
 //! The kernel's side: notifications of a filter (seccomp_unotify(2)).
 
+use super::rename;
+use crate::filter::is_of_32_bits;
+use crate::privileges::no_new_privileges;
+use nacre_containment::fork::{fork, wait};
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -21,6 +26,30 @@ pub fn can_redirect() -> Result<(), String> {
     }
 }
 
+/// Whether a filter can have a listener here: the kernel allows one for a process and all that it has been started by.
+///
+/// # Errors
+/// The reason why not.
+pub fn try_out() -> Result<(), String> {
+    let tried = || {
+        let (child, _) = fork(0, None)?;
+        if child == 0 {
+            let nothing = [libc::sock_filter { code: libc::BPF_RET as u16, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW }];
+            let done = no_new_privileges().and_then(|()| install_with_listener(&nothing).map(drop));
+            let code = done.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EPERM), |()| 0);
+            // SAFETY: leaves without running destructors, which belong to the parent.
+            unsafe { libc::_exit(code) };
+        }
+        Ok::<_, io::Error>(wait(child))
+    };
+    match tried().map_err(|error| error.to_string())? {
+        Some(0) => Ok(()),
+        Some(libc::EBUSY) => Err("another program looks at the system calls of this one".into()),
+        Some(errno) => Err(io::Error::from_raw_os_error(errno).to_string()),
+        None => Err("the process that tries it was killed".into()),
+    }
+}
+
 /// Installs a filter for this process, and returns its listener.
 ///
 /// # Errors
@@ -39,12 +68,12 @@ pub fn install_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedF
     Err(io::Error::last_os_error())
 }
 
-/// A call that waits for its reply: connect(2), or one that uses files.
+/// A call that waits for its reply: connect(2), or one that uses or renames files.
 pub struct Call {
     id: u64,
     /// The calling thread.
     pub thread: i32,
-    /// The number of the system call.
+    /// The number of the system call; that of this architecture for a call that renames.
     pub number: libc::c_long,
     /// Its arguments.
     pub arguments: [u64; 6],
@@ -70,18 +99,22 @@ pub fn is_waiting(listener: i32, id: u64) -> bool {
 }
 
 /// The listener of one filter.
-pub struct Listener(OwnedFd);
+pub struct Listener {
+    descriptor: OwnedFd,
+    /// A program under the filter has restricted itself further, in a way that what it starts does not show.
+    pub has_restricted: Cell<bool>,
+}
 
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.descriptor.as_fd()
     }
 }
 
 impl Listener {
     /// Takes the descriptor of a listener.
     pub fn new(descriptor: OwnedFd) -> Self {
-        Self(descriptor)
+        Self { descriptor, has_restricted: Cell::new(false) }
     }
 
     /// Lets the caller of a quick answer run next on the same processor (Linux 6.6), so that it does not wait for its turn again.
@@ -89,7 +122,7 @@ impl Listener {
         /// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`.
         const SYNC_WAKE_UP: u64 = 1;
         // SAFETY: the flags are a number. An older kernel refuses them.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
+        unsafe { libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
     }
 
     /// Receives the next call.
@@ -100,7 +133,7 @@ impl Listener {
         // SAFETY: the kernel requires all zeroes in the structure, which outlives the call.
         let notification = unsafe {
             let mut notification: libc::seccomp_notif = std::mem::zeroed();
-            if libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notification) != 0 {
+            if libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notification) != 0 {
                 return Err(io::Error::last_os_error());
             }
             notification
@@ -108,14 +141,17 @@ impl Listener {
         Ok(Call {
             id: notification.id,
             thread: notification.pid as i32,
-            number: notification.data.nr.into(),
+            number: match is_of_32_bits(notification.data.arch) {
+                true => rename::with_64_bits(notification.data.nr.into()),
+                false => notification.data.nr.into(),
+            },
             arguments: notification.data.args,
         })
     }
 
     /// True while the caller waits: then everything read from its process before is its own.
     pub fn is_waiting(&self, call: &Call) -> bool {
-        is_waiting(self.0.as_raw_fd(), call.id)
+        is_waiting(self.descriptor.as_raw_fd(), call.id)
     }
 
     /// Ends the call with a result.
@@ -132,7 +168,7 @@ impl Listener {
 
     fn reply(&self, response: libc::seccomp_notif_resp) {
         // SAFETY: the structure outlives the call. A dead caller needs no reply.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
+        unsafe { libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
     }
 
     /// Replaces the caller's socket by a descriptor.
@@ -148,7 +184,9 @@ impl Listener {
             newfd_flags: libc::O_CLOEXEC as u32,
         };
         // SAFETY: the structure outlives the call.
-        let done = unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const replacement) };
+        let done = unsafe {
+            libc::ioctl(self.descriptor.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const replacement)
+        };
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 }

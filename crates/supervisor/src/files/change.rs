@@ -5,9 +5,11 @@ use super::failure::{Stop, about, failure};
 use super::info::{info, target};
 use super::place::{Origin, Place};
 use super::way::{Start, Way, place_of};
-use nacre_protocol::files::{Failure, FilesReply, Info, Kind, Reason};
-use rustix::fs::{AtFlags, Mode, OFlags, chmodat, fstat, mkdirat, openat, renameat, statat};
+use nacre_containment::relocation::{self, Standing};
+use nacre_protocol::files::{Failure, FilesReply, Info, Kind, Reason, temporary_name};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, chmodat, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
+use std::hash::{BuildHasher, RandomState};
 use std::os::fd::AsFd;
 
 /// Describes a file; `target` shows whether the path itself is a link.
@@ -43,8 +45,9 @@ pub fn set_mode(cwd: &[u8], path: &[u8], mode: u32) -> Result<(), Stop> {
     Ok(chmodat(&origin, path, Mode::from_raw_mode(mode), AtFlags::empty()).map_err(about(path))?)
 }
 
-/// Renames a file, replacing an existing file, as rename(2) does.
-pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
+/// Renames a file, replacing an existing file, as rename(2) does. `relocates`: also a directory that the kernel refuses to rename,
+/// because it has content in a lower layer.
+pub fn rename(cwd: &[u8], from: &[u8], to: &[u8], relocates: bool) -> Result<(), Stop> {
     let (old, new) = (Place::of(cwd, from, false)?, Place::of(cwd, to, false)?);
     for (place, path) in [(&old, from), (&new, to)] {
         if !place.has_name() {
@@ -55,11 +58,23 @@ pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
     if (old.is_directory || new.is_directory) && Kind::of(stat.st_mode) != Kind::Directory {
         return Err(about(if old.is_directory { from } else { to })(Errno::NOTDIR).into());
     }
-    Ok(renameat(&old.parent, &old.name[..], &new.parent, &new.name[..]).map_err(|errno| match errno {
+    let renamed = match renameat(&old.parent, &old.name[..], &new.parent, &new.name[..]) {
+        Err(Errno::XDEV) if relocates && Kind::of(stat.st_mode) == Kind::Directory => relocate(&old, &new),
+        renamed => renamed,
+    };
+    Ok(renamed.map_err(|errno| match errno {
         Errno::NOENT => about(from)(errno),
         Errno::INVAL => failure(Reason::Inside, to),
         errno => about(to)(errno),
     })?)
+}
+
+fn relocate(old: &Place, new: &Place) -> rustix::io::Result<()> {
+    let standing = Standing::look().map_err(|_| Errno::XDEV)?;
+    let staging = temporary_name(RandomState::new().hash_one(0));
+    let old = relocation::Place { directory: &old.parent, name: &old.name };
+    let new = relocation::Place { directory: &new.parent, name: &new.name };
+    relocation::relocate(old, new, RenameFlags::empty(), (&staging, &standing), &|| Ok(()))
 }
 
 /// Opens a regular file and passes it to the host.

@@ -78,7 +78,9 @@ fn run(socket: OwnedFd, standing: &Standing<'_>) -> ! {
     // After the supervisor's death, the host recognizes the helper by this name.
     let _ = rustix::thread::set_name(HELPER_NAME);
     write::umask();
-    let server = Arc::new(Server { socket, set_up, idle: AtomicUsize::new(0), threads: AtomicUsize::new(0) });
+    let relocates = standing.confined.is_some_and(Confined::renames_directories);
+    let server =
+        Arc::new(Server { socket, relocates, set_up, idle: AtomicUsize::new(0), threads: AtomicUsize::new(0) });
     Server::add_thread(&server);
     let _ = SigSet::from_iter([Signal::SIGTERM]).wait();
     end()
@@ -93,6 +95,8 @@ fn end() -> ! {
 
 struct Server {
     socket: OwnedFd,
+    /// Whether directories of an overlay are renamed that the kernel refuses to rename.
+    relocates: bool,
     /// Why no calls can be served.
     set_up: Result<(), i32>,
     /// The number of threads that wait for a call.
@@ -137,7 +141,7 @@ impl Server {
 
     fn answer(&self, connection: &Connection, request: FilesRequest) {
         let done = match self.set_up {
-            Ok(()) => perform(connection, request),
+            Ok(()) => perform(connection, request, self.relocates),
             Err(errno) => Err(Failure { reason: Reason::SetUp(errno), path: Vec::new() }.into()),
         };
         if let Err(Stop::Failed(failure)) = done {
@@ -146,7 +150,11 @@ impl Server {
     }
 }
 
-fn perform(connection: &Connection, FilesRequest { cwd, call, is_rooted }: FilesRequest) -> Result<(), Stop> {
+fn perform(
+    connection: &Connection,
+    FilesRequest { cwd, call, is_rooted }: FilesRequest,
+    relocates: bool,
+) -> Result<(), Stop> {
     let start = if is_rooted { Start::Root(&cwd) } else { Start::Session(&cwd) };
     match call {
         Call::Read { path } => return change::read(connection, start, &path),
@@ -165,7 +173,7 @@ fn perform(connection: &Connection, FilesRequest { cwd, call, is_rooted }: Files
         Call::Watch { path, recursive } => return watch::watch(connection, &cwd, &path, recursive),
         Call::MakeDirectory { path } => change::make_directory(start, &path),
         Call::SetMode { path, mode } => change::set_mode(&cwd, &path, mode),
-        Call::Rename { from, to } => change::rename(&cwd, &from, &to),
+        Call::Rename { from, to } => change::rename(&cwd, &from, &to, relocates),
         Call::Copy { from, to, recursive } => copy::copy(connection, &cwd, &from, &to, recursive),
         Call::Remove { path, recursive } => remove::remove(connection, start, &path, recursive),
     }?;

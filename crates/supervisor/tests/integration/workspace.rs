@@ -42,6 +42,7 @@ impl Keeper {
             storage: Storage::Disk,
             fork: None,
             archive: None,
+            passes_mounts: false,
         });
         let (reply, shares) = ask(&socket, &open);
         assert_eq!(reply, KeeperReply::Done);

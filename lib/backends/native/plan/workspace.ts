@@ -16,7 +16,15 @@ interface Surroundings {
 
 /** A workspace, with its directory without links. Throws OptionError if it cannot be one. */
 export function planWorkspace(
-  { path: given, id, directory, storage, maxBytes, undoSteps = 0 }: OptionValues<typeof workspaceOptions>,
+  {
+    path: given,
+    id,
+    directory,
+    storage,
+    maxBytes,
+    undoSteps = 0,
+    submounts,
+  }: OptionValues<typeof workspaceOptions>,
   { cwd, stateDir, keep }: Surroundings,
 ): NativeWorkspaceConfig {
   const memory = storage === 'memory'
@@ -38,7 +46,9 @@ export function planWorkspace(
     throw refuse(name, root, `must not contain workspace.directory (${layers})`)
   if (isWithin(root, layers ?? path.join(state, 'workspaces')))
     throw refuse(name, root, `must not be inside the directory of layers (${layers ?? state})`)
-  return { path: root, id: id ?? (memory ? undefined : keep), directory: layers, memory, maxBytes, undoSteps }
+  const kept = id ?? (memory ? undefined : keep)
+  const passesMounts = submounts === 'pass'
+  return { path: root, id: kept, directory: layers, memory, maxBytes, undoSteps, passesMounts }
 }
 
 function realDirectory(named: string, name: string): string {
