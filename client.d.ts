@@ -84,7 +84,8 @@ export interface ClientOptions {
  * `discard` or `checkpoint` asks the server to cancel it, and the call settles as a local one: if it has begun, it resolves.
  * If the connection breaks before the reply, it rejects with CONNECTION_FAILED, and may have been done. With a `signal`, it
  * waits on the server for 10 s after this program has ended, and without one not at all. After `destroy`, all calls of
- * `workspace` reject with SANDBOX_DESTROYED. There is no `fork`: a server serves one sandbox.
+ * `workspace` reject with SANDBOX_DESTROYED. There is no `fork`. Forks that the server serves have
+ * clients of their own, of `{url}/forks/{name}`.
  *
  * `destroy` kills the processes and deletes the sessions that this object started, and ends its requests. It affects
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
@@ -114,7 +115,8 @@ export interface SandboxClient extends AnySandbox {
    * the server. Anyone with the URL can reach the port until the URL expires or the server stops. Requests in progress
    * when it expires continue.
    *
-   * The server must allow it with `forwardPorts`: otherwise it rejects with REQUEST_REFUSED. A program need not listen yet.
+   * The server must allow it with `forwardPorts`: otherwise it rejects with REQUEST_REFUSED. A program need not listen yet. For a fork,
+   * the URL has a host like `3000.fork-1.localhost`, which browsers find; `sessionId` is refused.
    */
   portUrl(port: number, options?: PortUrlOptions): Promise<string>
   /**

@@ -269,6 +269,11 @@ export interface CheckpointOptions {
 /** Options of {@link Sandbox.fork}. */
 export interface ForkOptions {
   /**
+   * The name of the fork: 1 to 50 characters of a-z and 0-9, with single hyphens between them. No other open fork that comes from the
+   * same sandbox has it. With `count`, a number follows, like `try-1`. Default: 'fork' with a number.
+   */
+  name?: string
+  /**
    * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
    * with WORKSPACE_BUSY, which names them. Default: 'copy'.
    */
@@ -2314,6 +2319,8 @@ export type RemoteJobs = Omit<Jobs, 'root'>
 
 /** Options of {@link Sandbox.merge}. */
 export interface MergeOptions {
+  /** The name of the new sandbox, as of a fork; see {@link ForkOptions}. Default: 'merge' with a number. */
+  name?: string
   /**
    * What happens if changes do not go together. 'reject' rejects with WORKSPACE_CONFLICT, `paths` and `conflicts`, and there is no
    * new sandbox. 'markers' writes both versions of the lines into the file, between the markers of git; what has no lines stays as
@@ -3450,6 +3457,8 @@ export declare class Sandbox {
 }
 export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs
+  /** The name of a fork or a merged sandbox, by which a server shows it; null for others. */
+  readonly name: string | null
   /**
    * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,
    * it makes that many, and resolves with a list. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.

@@ -157,6 +157,22 @@ kind('non-empty text', 'INVALID_ID')
 kind('1 to 256 characters, no control characters')
   .takes('a', 'ä b', x(256))
   .refuses(' must be 1 to 256 characters without control', '', x(257), 'a\nb', 'a\0', '\x7f', ...NO_TEXT)
+kind('1 to 50 of a-z 0-9, single hyphens between them')
+  .takes('a', '1-a', x(50))
+  .refuses(
+    ' must be 1 to 50 characters of a-z and 0-9',
+    '',
+    x(51),
+    'A',
+    '-a',
+    'a-',
+    'a--b',
+    'a.b',
+    'a_b',
+    'ä',
+    'a\n',
+    ...NO_TEXT,
+  )
 kind('1 to 65536 characters, no NUL')
   .takes('a', `a\n${x(65_534)}`)
   .refuses(' must be 1 to 65536 characters, not only spaces', '', ' ', x(65_537), 'a\0', ...NO_TEXT)

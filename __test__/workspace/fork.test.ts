@@ -121,6 +121,47 @@ describe('a fork', () => {
   )
 
   it(
+    'has a name, which no other open fork of the same sandbox has',
+    inWorkspace(async ({ sandbox, directory, stateDir }) => {
+      const forks = await sandbox.fork(2)
+      const add = async (made: Promise<Sandbox | Sandbox[]>) => {
+        const list = [await made].flat()
+        forks.push(...list)
+        return list.map(({ name }) => name)
+      }
+      try {
+        expect([sandbox.name, ...forks.map(({ name }) => name)]).toEqual([null, 'fork-1', 'fork-2'])
+        expect(await add(sandbox.fork({ name: 'red' }))).toEqual(['red'])
+        expect(await add(sandbox.fork(2, { name: 'red' }))).toEqual(['red-1', 'red-2'])
+        const [first, , red] = forks as [Sandbox, Sandbox, Sandbox]
+        // Also from another fork, and with the name of one that was numbered.
+        for (const name of ['red', 'fork-1'])
+          for (const parent of [sandbox, first])
+            expect(await rejectionOf(parent.fork({ name }))).toMatchObject({
+              code: 'INVALID_OPTION',
+              message: `name: '${name}' is an open fork already; choose another name, or destroy that fork`,
+            })
+        expect(await add(first.fork())).toEqual(['fork-3'])
+        expect(await add(Sandbox.merge([red, first]).then((merged) => merged.sandbox))).toEqual(['merge-1'])
+        await red.destroy()
+        expect(await add(sandbox.fork({ name: 'red' }))).toEqual(['red'])
+        expect(await add(sandbox.fork({ name: 'fork-4' }))).toEqual(['fork-4'])
+        // A fork that fails leaves its name free, and no number comes again.
+        expect(await rejectionOf(sandbox.fork({ name: 'late', signal: AbortSignal.abort() }))).toMatchObject({
+          name: 'AbortError',
+        })
+        expect(await add(sandbox.fork({ name: 'late' }))).toEqual(['late'])
+        expect(await add(sandbox.fork())).toEqual(['fork-5'])
+        // Another sandbox has its own names.
+        await using other = new Sandbox({ cwd: directory, stateDir, ...copyOnWrite })
+        expect(await add(other.fork())).toEqual(['fork-1'])
+      } finally {
+        await Promise.all(forks.map((fork) => fork.destroy()))
+      }
+    }),
+  )
+
+  it(
     'conflicts with another one that has committed the same path',
     inWorkspace(async ({ sandbox, directory }) => {
       await withForks(sandbox, 3, async ([first, second, third]) => {

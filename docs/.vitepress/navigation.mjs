@@ -30,6 +30,7 @@ export function navigation(api) {
     {
       text: 'Agents',
       items: [
+        ...page('Parallel agents', 'guide/parallel'),
         ...page('Tools for models', 'tools'),
         ...page('MCP server', 'mcp'),
         ...page('Console', 'console'),

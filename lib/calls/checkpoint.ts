@@ -2,7 +2,7 @@
 
 import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
-import { displayName } from '../schema/names.js'
+import { displayName, hostLabel } from '../schema/names.js'
 import { date, list, orNull, reply, text } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 
@@ -26,6 +26,11 @@ export const checkpointOptions = table<CheckpointOptions>()({ name: displayName,
 /** Options of {@link Sandbox.fork}. */
 export interface ForkOptions {
   /**
+   * The name of the fork: 1 to 50 characters of a-z and 0-9, with single hyphens between them. No other open fork that comes from the
+   * same sandbox has it. With `count`, a number follows, like `try-1`. Default: 'fork' with a number.
+   */
+  name?: string
+  /**
    * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
    * with WORKSPACE_BUSY, which names them. Default: 'copy'.
    */
@@ -34,7 +39,7 @@ export interface ForkOptions {
   signal?: AbortSignal
 }
 
-export const forkOptions = table<ForkOptions>()({ busy, signal: abortSignal })
+export const forkOptions = table<ForkOptions>()({ name: hostLabel, busy, signal: abortSignal })
 
 /** A moment to which a sandbox can be rolled back. */
 export interface Checkpoint {

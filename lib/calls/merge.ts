@@ -2,10 +2,13 @@
 
 import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
+import { hostLabel } from '../schema/names.js'
 import { abortSignal } from '../schema/signals.js'
 
 /** Options of {@link Sandbox.merge}. */
 export interface MergeOptions {
+  /** The name of the new sandbox, as of a fork; see {@link ForkOptions}. Default: 'merge' with a number. */
+  name?: string
   /**
    * What happens if changes do not go together. 'reject' rejects with WORKSPACE_CONFLICT, `paths` and `conflicts`, and there is no
    * new sandbox. 'markers' writes both versions of the lines into the file, between the markers of git; what has no lines stays as
@@ -22,6 +25,7 @@ export interface MergeOptions {
 }
 
 export const mergeOptions = table<MergeOptions>()({
+  name: hostLabel,
   onConflict: { ...oneOf(['reject', 'markers']), default: 'reject' },
   busy: { ...oneOf(['copy', 'reject']), default: 'copy' },
   signal: abortSignal,

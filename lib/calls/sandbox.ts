@@ -541,6 +541,8 @@ export declare class Sandbox {
 
 export interface Sandbox extends AnySandbox<Session> {
   readonly jobs: Jobs
+  /** The name of a fork or a merged sandbox, by which a server shows it; null for others. */
+  readonly name: string | null
 
   /**
    * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,

@@ -86,7 +86,11 @@ export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', empty, 'waits
 export const createSession = endpoint('POST', '/v1/sessions', sessionById)
 export const getSession = endpoint('GET', '/v1/sessions/{sessionId}', sessionById)
 export const deleteSession = endpoint('DELETE', '/v1/sessions/{sessionId}', empty, 'waits')
-export const portLink = endpoint('POST', '/v1/port-links', reply({ path: text, expiresAt: date }))
+export const portLink = endpoint(
+  'POST',
+  '/v1/port-links',
+  reply({ path: text, host: optional(text), expiresAt: date }),
+)
 export const releaseSession = endpoint('DELETE', '/v1/sessions/{sessionId}/hold', empty)
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')
 

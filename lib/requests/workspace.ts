@@ -11,6 +11,8 @@ export type DiffPlan = CompleteValues<typeof workspaceDiffOptions>
 
 export interface ForkPlan extends OptionValues<typeof forkOptions> {
   count: number
+  /** Called without a count, so the caller gets one sandbox and no list. */
+  isOne: boolean
 }
 
 const forkCount = counted(1, 256)
@@ -19,8 +21,8 @@ export function planDiff(options: unknown): DiffPlan {
   return readWithDefaults(workspaceDiffOptions, options, 'workspace.diff')
 }
 
-/** `isOne`: called without a count, so the caller gets one sandbox and no list. The options come first then. */
-export function planFork(first: unknown, second: unknown): ForkPlan & { isOne: boolean } {
+/** Without a count, the options come first. */
+export function planFork(first: unknown, second: unknown): ForkPlan {
   const hasOptions = second === undefined && typeof first === 'object' && first !== null
   const isOne = first === undefined || hasOptions
   const count = isOne ? 1 : readArgument(forkCount.read, first, 'count')

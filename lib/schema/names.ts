@@ -19,6 +19,13 @@ export const label = text((name) => name !== '', 'must be a non-empty string', {
   code: 'INVALID_ID',
 })
 
+/** A name of a fork: a label of a host name, with room for a number. Two hyphens would begin names in other scripts (`xn--`). */
+export const hostLabel = pattern(
+  /^(?=.{1,50}$)[a-z0-9]+(?:-[a-z0-9]+)*$/,
+  'must be 1 to 50 characters of a-z and 0-9, with single hyphens between them',
+  { bounds: '1 to 50 of a-z 0-9, single hyphens between them' },
+)
+
 /** A one-line name for people. */
 export const displayName = pattern(
   /^[ -~\x80-\uffff]{1,256}$/,

@@ -174,8 +174,11 @@ export class HttpBackend extends withCalls(backendCalls) implements Backend {
 
   async portUrl(port: number, values: OptionValues<typeof portUrlOptions>): Promise<string> {
     const body = { port, ...encodeOptions(portUrlOptions, values) }
-    const { path } = await this.connection.call(endpoints.portLink, { body })
-    return this.connection.urlOf(path)
+    const { path, host } = await this.connection.call(endpoints.portLink, { body })
+    if (host === undefined) return this.connection.urlOf(path)
+    // A browser finds it where this program finds the server, through a tunnel for example.
+    const url = new URL(await this.connection.urlOf('/'))
+    return `${url.protocol}//${host}${url.port && `:${url.port}`}${path}`
   }
 
   hold(sessionId: string, owner: string): Promise<HoldBackend> {

@@ -33,6 +33,7 @@ import { abortable, Engine } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
+import { Forks } from './forks.js'
 import type { History } from './history.js'
 import { NativeJobs } from './jobs.js'
 import type { StartDefaults } from './plan/defaults.js'
@@ -55,6 +56,8 @@ interface Beginning {
   announced: { names: string[]; values: string[] }
   functions: RuleFunctions
   secrets: KnownSecrets
+  name: string
+  above: Forks<NativeBackend>
 }
 
 /** Makes the public object of a backend with these options. */
@@ -65,6 +68,10 @@ export class NativeBackend implements Backend {
   readonly jobs: NativeJobs
   readonly workspace: NativeWorkspace
   readonly checkpoints: NativeCheckpoints
+  /** Its open forks. */
+  readonly forks: Forks<NativeBackend>
+  /** That of a fork. */
+  readonly name: string | null
   readonly #engine: Engine
   readonly #processes: Processes
   readonly #defaults: StartDefaults
@@ -82,6 +89,8 @@ export class NativeBackend implements Backend {
     const { config, defaults, logger, homes } = plan
     this.logger = logger
     this.#plan = plan
+    this.forks = new Forks(from?.above)
+    this.name = from?.name ?? null
     this.#functions = from?.functions ?? new RuleFunctions(logger)
     this.#functions.add(plan.rules)
     this.#secrets = from?.secrets ?? new KnownSecrets(config.isolation?.secrets)
@@ -93,7 +102,9 @@ export class NativeBackend implements Backend {
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation, env }
     this.workspace = new NativeWorkspace(this.#engine, config)
     const { revivals } = this.#processes
-    this.checkpoints = new NativeCheckpoints(this.#engine, revivals, () => this.#branch(show))
+    this.checkpoints = new NativeCheckpoints(this.#engine, revivals, (...named) =>
+      this.#branch(show, ...named),
+    )
     this.#engine.onDestroy(() => this.#attachments.endAll())
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
@@ -352,11 +363,16 @@ export class NativeBackend implements Backend {
     return connection
   }
 
+  /** Whether a session has a network namespace of its own; without an id, whether new sessions have. */
+  async isApart(sessionId: string | undefined): Promise<boolean> {
+    const isRestricted = this.#engine.start().restrictsNetwork(sessionId)
+    return isRestricted && (await this.capabilities()).isolation.network === 'namespace'
+  }
+
   /** Listens on a port of this machine that leads to one of a session, until that ends, or of the sandbox. */
   async forward(port: number, { local, sessionId }: api.SandboxForwardOptions): Promise<api.Forwarding> {
-    const isRestricted = this.#engine.start().restrictsNetwork(sessionId)
     // Otherwise, the listener could take the port of a program that has not begun to listen.
-    const isApart = isRestricted && (await this.capabilities()).isolation.network === 'namespace'
+    const isApart = await this.isApart(sessionId)
     // It may end from here on, and the forward with it.
     if (sessionId !== undefined) this.#requireShell(sessionId)
     if (this.#engine.isDestroyed) throw engineError('SANDBOX_DESTROYED', undefined)
@@ -428,9 +444,13 @@ export class NativeBackend implements Backend {
     )
   }
 
-  /** A sandbox with the same options, except that neither it nor its workspace has a name. */
-  #branch(show: Show | undefined): Branch {
+  /** A sandbox with the same options, except that it is not kept, and its workspace has no name. */
+  #branch(show: Show | undefined, wanted: string, isNumbered: boolean): Branch {
     if (show === undefined) throw engineError('WORKSPACE_NOT_ENABLED', undefined)
+    // A fork must not hold this sandbox.
+    const { forks } = this
+    if (!isNumbered) forks.requireFree(wanted)
+    const name = isNumbered ? forks.nextName(wanted) : wanted
     const { config } = this.#plan
     const plan = {
       ...this.#plan,
@@ -447,9 +467,12 @@ export class NativeBackend implements Backend {
       announced: this.#announced,
       functions: this.#functions.copy(),
       secrets: this.#secrets.copy(),
+      ...{ name, above: forks },
     }
     const backend = new NativeBackend(plan, show, from)
-    return { sandbox: show(backend, plan), engine: backend.#engine }
+    forks.add(name, backend)
+    backend.onDestroy(() => forks.delete(name))
+    return { sandbox: show(backend, plan), engine: backend.#engine, open: () => forks.open(name) }
   }
 
   /** Keeps the process that the command of a request becomes. */

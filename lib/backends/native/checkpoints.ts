@@ -11,15 +11,20 @@ import type { Revivals } from './processes/revivals.js'
 export interface Branch {
   sandbox: Sandbox
   engine: Engine
+  /** Called when it can be used. */
+  open(): void
 }
+
+/** Makes a sandbox of this name, or of the next that begins with it. Throws OptionError if the name is taken. */
+export type MakeBranch = (name: string, isNumbered: boolean) => Branch
 
 export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
   readonly #revivals: Revivals
-  readonly #branch: () => Branch
+  readonly #branch: MakeBranch
 
   /** `branch` makes a sandbox with the options of this one, which has not started. */
-  constructor(engine: Engine, revivals: Revivals, branch: () => Branch) {
+  constructor(engine: Engine, revivals: Revivals, branch: MakeBranch) {
     this.#engine = engine
     this.#revivals = revivals
     this.#branch = branch
@@ -42,10 +47,11 @@ export class NativeCheckpoints implements CheckpointsBackend {
   }
 
   /** Makes sandboxes that go on with the present state. */
-  async fork({ count, busy, signal }: ForkPlan): Promise<Sandbox[]> {
+  async fork({ count, isOne, name, busy, signal }: ForkPlan): Promise<Sandbox[]> {
     const forks: Branch[] = []
     try {
-      for (let made = 0; made < count; made++) forks.push(this.#branch())
+      for (let made = 0; made < count; made++)
+        forks.push(this.#branch(name ?? 'fork', !isOne || name === undefined))
       await abortable(this.#engine, 'the fork', signal, (native, id) => {
         const handles = forks.map(({ engine }) => engine.start())
         return native.fork(id, handles, busy === 'reject')
@@ -54,12 +60,12 @@ export class NativeCheckpoints implements CheckpointsBackend {
       await Promise.all(forks.map(({ engine }) => engine.destroy()))
       throw error
     }
-    return forks.map(({ sandbox }) => sandbox)
+    return forks.map(opened)
   }
 
   /** Makes a sandbox that goes on with the present state, and with what others have changed. */
-  async merge(others: NativeCheckpoints[], { onConflict, busy, signal }: MergePlan): Promise<Merged> {
-    const into = this.#branch()
+  async merge(others: NativeCheckpoints[], { name, onConflict, busy, signal }: MergePlan): Promise<Merged> {
+    const into = this.#branch(name ?? 'merge', name === undefined)
     try {
       const sides = others.map((other) => other.#engine.start())
       const found = await abortable(this.#engine, 'the merge', signal, (native, id) =>
@@ -67,7 +73,7 @@ export class NativeCheckpoints implements CheckpointsBackend {
       )
       const conflicts = found.map(publicConflict)
       if (onConflict === 'reject' && conflicts.length > 0) throw conflictError(conflicts)
-      return { sandbox: into.sandbox, conflicts }
+      return { sandbox: opened(into), conflicts }
     } catch (error) {
       await into.engine.destroy()
       throw error
@@ -90,6 +96,11 @@ export class NativeCheckpoints implements CheckpointsBackend {
     const [done, ended] = await this.#revivals.during(rollBack)
     return { ...done, endedProcesses: [...new Set([...done.endedProcesses, ...ended])] }
   }
+}
+
+function opened({ sandbox, open }: Branch): Sandbox {
+  open()
+  return sandbox
 }
 
 function publicCheckpoint({ number, name, createdAt, sessions }: NativePoint): Checkpoint {

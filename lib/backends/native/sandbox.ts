@@ -23,11 +23,13 @@ import { LocalSession } from './session.js'
 /** A sandbox on an existing backend. */
 class BackendSandbox extends SandboxFacade<LocalSession> implements api.Sandbox {
   readonly jobs: RootedJobs
+  readonly name: string | null
   readonly #backend: NativeBackend
 
   constructor(backend: NativeBackend, { config }: SandboxPlan) {
     super(backend, (id) => new LocalSession(backend, id))
     this.#backend = backend
+    this.name = backend.name
     this.jobs = new RootedJobs(backend.jobs, config.jobsRoot)
   }
 
@@ -37,9 +39,9 @@ class BackendSandbox extends SandboxFacade<LocalSession> implements api.Sandbox 
     count?: number | api.ForkOptions,
     options?: api.ForkOptions,
   ): Promise<api.Sandbox | api.Sandbox[] | undefined> {
-    const { isOne, ...plan } = planFork(count, options)
+    const plan = planFork(count, options)
     const forks = await calledBy(this.fork, this.#backend.checkpoints.fork(plan))
-    return isOne ? forks[0] : forks
+    return plan.isOne ? forks[0] : forks
   }
 
   static async merge(sandboxes: api.Sandbox[], options?: api.MergeOptions): Promise<api.Merged> {

@@ -5,6 +5,7 @@ import { askToken, attempt } from './ask.ts'
 import { Connections } from './connections.ts'
 import { denialsPanel } from './denials.ts'
 import { age, button, counted, el, setText, size } from './dom.ts'
+import { ForksPanel } from './forks.ts'
 import { Grid } from './grid.ts'
 import { History } from './history.ts'
 import { Model } from './model.ts'
@@ -35,6 +36,7 @@ class Page {
   readonly #workspace: WorkspacePanel
   readonly #recordings: RecordingsPanel
   readonly #questions: QuestionsPanel
+  readonly #forks: ForksPanel
   readonly #connections = new Connections()
   readonly #sessions = new Map<string, SessionTile>()
   readonly #programs = new Map<string, ProgramTile>()
@@ -52,11 +54,13 @@ class Page {
   /** Aborted: nothing follows any more. */
   readonly #over = new AbortController()
 
-  constructor({ client, headers }: Server) {
+  constructor({ client, headers, clientOf }: Server) {
     this.#client = client
     this.#workspace = new WorkspacePanel(client, this.#model)
     this.#questions = new QuestionsPanel(client, this.#model)
-    this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
+    const ask = (path: string) => fetch(URL_OF_SERVER + path, { headers })
+    this.#recordings = new RecordingsPanel(ask)
+    this.#forks = new ForksPanel(ask, clientOf)
     this.#empty = emptyState('Authorization' in headers)
     this.#tabs.append(...this.#lists.map(({ tab }) => tab.element))
     this.#search.addEventListener('input', () => this.#draw())
@@ -64,7 +68,7 @@ class Page {
       el(
         'header',
         { id: 'top' },
-        el('h1', {}, el('img', { src: logo(), alt: '' }), 'nacre'),
+        el('h1', {}, el('img', { src: logo(), alt: '' }), 'nacre', ...placeOf()),
         el('p', { id: 'counts' }, this.#waiting, this.#failed, this.#longest),
         el('p', { id: 'about' }, this.#state, this.#stats),
         this.#tabs,
@@ -74,6 +78,7 @@ class Page {
         'main',
         {},
         this.#questions.element,
+        this.#forks.element,
         el(
           'div',
           { id: 'work' },
@@ -117,6 +122,11 @@ class Page {
         this.#tabs.append(panel.tab.element)
         void repeat(() => panel.refresh(), this.#over.signal)
       })
+    await attempt(async () => {
+      if (!(await this.#forks.isEnabled())) return
+      this.#tabs.prepend(this.#forks.tab.element)
+      void repeat(() => this.#forks.refresh(), this.#over.signal)
+    })
   }
 
   #receive(event: SandboxEvent): void {
@@ -145,7 +155,10 @@ class Page {
     this.#history.update(words)
     for (const list of this.#lists) list.update(words)
     this.#questions.update()
-    this.#empty.hidden = programs.size > 0 || [...sessions.values()].some((commands) => commands.length > 0)
+    this.#empty.hidden =
+      !this.#forks.element.hidden ||
+      programs.size > 0 ||
+      [...sessions.values()].some((commands) => commands.length > 0)
     this.#count(tiles.filter(({ status }) => status === 'failed').length)
   }
 
@@ -226,6 +239,13 @@ function jump(selector: string): void {
   element?.querySelector<HTMLElement>('button:enabled')?.focus({ preventScroll: true })
 }
 
+/** Of which fork the page is, with a link to the page of them all. */
+function placeOf(): HTMLElement[] {
+  const [, name] = /\/forks\/([a-z0-9-]+)$/.exec(URL_OF_SERVER) ?? []
+  if (name === undefined) return []
+  return [el('span', { class: 'place' }, name), el('a', { href: '../../console' }, 'All forks')]
+}
+
 /** The page has it once, as its icon. */
 function logo(): string {
   return document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href ?? ''
@@ -262,6 +282,8 @@ function token(): string | undefined {
 interface Server {
   client: SandboxClient
   headers: Record<string, string>
+  /** Makes a client of the routes below a path. */
+  clientOf: (path: string) => SandboxClient
 }
 
 async function connect(): Promise<Server> {
@@ -270,8 +292,10 @@ async function connect(): Promise<Server> {
     const isToken = given !== undefined && /^[\x21-\x7e]+$/.test(given)
     const headers: Record<string, string> = isToken ? { Authorization: `Bearer ${given}` } : {}
     const { status } = await fetch(`${URL_OF_SERVER}/v1/capabilities`, { headers })
-    if (status !== UNAUTHORIZED)
-      return { client: new SandboxClient({ url: URL_OF_SERVER, token: given }), headers }
+    if (status !== UNAUTHORIZED) {
+      const clientOf = (path: string) => new SandboxClient({ url: URL_OF_SERVER + path, token: given })
+      return { client: clientOf(''), headers, clientOf }
+    }
     const typed = await askToken()
     if (typed === undefined) throw new Error('it needs its token; load the page again')
     sessionStorage.setItem(TOKEN_KEY, typed)

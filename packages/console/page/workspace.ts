@@ -3,7 +3,6 @@ import type { Change, Review, ReviewedChange } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { attempt, confirmed, notify } from './ask.ts'
 import { button, el, row, setRows, Tab } from './dom.ts'
-import type { Model } from './model.ts'
 
 /** Longer diffs are cut. */
 const MOST_DIFF_BYTES = 512 * 1024
@@ -13,7 +12,8 @@ const MOST_TIMES = 30
 /** Of what a commit withholds, because a program of the machine runs it later. */
 const LEFT_OUT = 'runs later: commit leaves it out'
 
-const GROUPS = {
+/** What a review calls its groups. */
+export const GROUPS = {
   ...{ runsLater: 'Runs later', generated: 'Generated', large: 'Large', binary: 'Binary', source: 'Source' },
 }
 
@@ -31,7 +31,7 @@ function diff(text: string): HTMLElement {
 export class WorkspacePanel {
   readonly element: HTMLElement
   readonly #client: SandboxClient
-  readonly #model: Model
+  readonly #model: { readonly version: number }
   readonly #list = el('ul', { class: 'rows' })
   readonly tab = new Tab('Changes', () => this.element)
   readonly #undo = button('Undo', () => attempt(() => this.#undoLast()))
@@ -43,12 +43,17 @@ export class WorkspacePanel {
   /** Of the model, when there was last something to undo or not. */
   #version = -1
 
-  constructor(client: SandboxClient, model: Model) {
+  /** `model`: its version changes with everything that happens in the sandbox. */
+  constructor(
+    client: SandboxClient,
+    model: { readonly version: number },
+    names: Record<string, string> = { id: 'workspace', 'aria-label': 'Workspace' },
+  ) {
     this.#client = client
     this.#model = model
     this.element = el(
       'section',
-      { id: 'workspace', 'aria-label': 'Workspace' },
+      names,
       el('h2', {}, 'Changes ', this.tab.number()),
       el('p', { class: 'buttons' }, this.#undo, this.#discard, this.#commit),
       this.#list,

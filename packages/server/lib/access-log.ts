@@ -2,12 +2,13 @@
  * One line per request for the logger: method, path, status and milliseconds.
  *
  * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone, except
- * that to a port: it can have a link, and what follows is the program's.
+ * that to a port: it can have a link, and what follows is the program's. Of a port with a host, the line has the host.
  */
 
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'nacre'
 import { clock, report } from 'nacre/internal'
+import { isBelowLocalhost } from './forks/host.js'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
 
@@ -39,7 +40,8 @@ function statusOf(c: Context, isGone: boolean): number {
 function accessLine(c: Context, milliseconds: number): string {
   const { method, raw } = c.req
   // Still encoded: decoded, it could have line breaks and codes for a terminal.
-  const { pathname } = new URL(raw.url)
+  const { pathname, host } = new URL(raw.url)
+  const path = isBelowLocalhost(host) ? `${host}/...` : pathname.replace(PORT, '$1/...')
   const status = statusOf(c, raw.signal.aborted)
-  return `${method} ${pathname.replace(PORT, '$1/...').slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
+  return `${method} ${path.slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
 }

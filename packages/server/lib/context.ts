@@ -6,7 +6,7 @@ import type { backends } from 'nacre/internal/server'
 import type { Callers } from './callers.js'
 import type { Holds } from './holds.js'
 import type { Metrics } from './metrics.js'
-import type { Ports } from './ports/ports.js'
+import type { PortLink, PortOf } from './ports/links.js'
 import type { Processes } from './processes.js'
 import type { Requests } from './requests.js'
 import type { Runs } from './runs.js'
@@ -20,8 +20,10 @@ export interface ServerContext {
   callers: Callers
   uploads: Uploads
   holds: Holds
-  /** Undefined while no ports are forwarded. */
-  ports: Ports | undefined
+  /** Makes links to ports. Undefined while no ports are forwarded. */
+  links: { link(of: PortOf, expiresIn: number): PortLink } | undefined
+  /** The names of the forks that are served, too. */
+  forks: { names(): string[] } | undefined
   /** The id of this run of the server. */
   instance: string
   requests: Requests

@@ -7,7 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, type Http2ServerResponse } from 'node:http2'
 import { clock } from 'nacre/internal'
 
-const CONTENT = /^\/v1\/(sessions\/[^/?]+\/files\/content|uploads\/[^/?]+|archive)(\?|$)/
+const CONTENT = /^(?:\/forks\/[^/?]+)?\/v1\/(sessions\/[^/?]+\/files\/content|uploads\/[^/?]+|archive)(\?|$)/
 
 /** By method, and by path with or without a query. */
 export function isUpload(method: string | undefined, path: string | undefined): boolean {

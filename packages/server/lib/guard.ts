@@ -8,7 +8,8 @@
  * proxy, and the caller may be anywhere.
  *
  * While ports are forwarded, pages of the sandbox's programs have the origin of this server. For a GET, their browser sends no
- * Origin, but it says by `Sec-Fetch-Site` that a page calls, and no page may call then unless its origin is allowed.
+ * Origin, but it says by `Sec-Fetch-Site` that a page calls, and no page may call then unless its origin is allowed. Pages of forks
+ * have origins of their own, so pages of other origins may not call while forks are served.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Logger } from 'nacre'
@@ -48,24 +49,30 @@ export interface Trust {
   logger?: Logger | undefined
 }
 
+/** What a server has besides its routes. */
+export interface Served {
+  /** Pages of its own, which may call it. */
+  pages?: boolean
+  /** Ports below its own paths, and so no such pages. */
+  ports?: boolean
+  /** Forks, with ports on hosts of their own. */
+  forks?: boolean
+}
+
 export class Guard {
   readonly #token: Secret | undefined
   readonly #origins: Set<string> | undefined
   readonly #isAuthenticated: boolean
   readonly #isName: (host: string) => boolean
-  readonly #hasPages: boolean
-  readonly #hasPorts: boolean
+  readonly #served: Served
   readonly #logger: Logger | undefined
 
-  /** `hasPages`: the server has pages of its own, which may call it. `hasPorts`: it forwards ports, and has no such pages. */
   constructor(
     { token, isAuthenticated = false, allowedOrigins, isName, logger }: Trust,
-    hasPages = false,
-    hasPorts = false,
+    served: Served = {},
   ) {
     this.#logger = logger
-    this.#hasPages = hasPages
-    this.#hasPorts = hasPorts
+    this.#served = served
     this.#isAuthenticated = isAuthenticated
     this.#isName = isName ?? (isAuthenticated || token !== undefined ? () => true : isLoopbackName)
     this.#token = token === undefined ? undefined : new Secret(token)
@@ -75,16 +82,23 @@ export class Guard {
   /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
   check(headers: HeaderFields, peer: string | undefined): void {
     this.checkOrigin(headers)
-    if (this.#hasPorts && siteOf(headers) !== 'none' && !this.#isListed(headers))
+    if (this.#served.ports && siteOf(headers) !== 'none' && !this.#isListed(headers))
       this.#refusePage(
         'pages may not call while the server forwards ports, unless --allow-origin (the option allowedOrigins) has their origin',
       )
+    if (this.#served.forks) this.#checkSite(headers)
+    this.checkName(headers)
     this.#checkCaller(headers, peer)
+  }
+
+  #checkSite(headers: HeaderFields): void {
+    if (/^(?:cross|same)-site$/.test(siteOf(headers)) && !this.#isListed(headers))
+      this.#refusePage('pages of other origins may not call')
   }
 
   /** Throws a Refusal for a page whose origin is not allowed. */
   checkOrigin(headers: HeaderFields): void {
-    this.#checkOrigin(headers, this.#hasPages)
+    this.#checkOrigin(headers, this.#served.pages === true)
   }
 
   /** The same for a request to a forwarded port, which pages of this origin may send. `hasLink`: it has a link to the port. */
@@ -94,7 +108,22 @@ export class Guard {
     const isNavigation = headers.get('sec-fetch-mode') === 'navigate'
     if (this.#token === undefined && /^(?:cross|same)-site$/.test(siteOf(headers)) && !isNavigation)
       this.#refusePage('pages of other origins may not call')
+    this.checkName(headers)
     this.#checkCaller(headers, peer)
+  }
+
+  /**
+   * The same for a request to a host of a fork, whose name is no name of the server. `hasLink`: it has the cookie of a link.
+   *
+   * A browser sends the cookie, or calls from this machine, for pages of other forks as well. So only a person who follows a link may
+   * come from another origin: in a frame, a page could cover what is clicked.
+   */
+  checkFork(headers: HeaderFields, peer: string | undefined, hasLink: boolean): void {
+    this.#checkOrigin(headers, true)
+    const isOpened =
+      headers.get('sec-fetch-mode') === 'navigate' && headers.get('sec-fetch-dest') === 'document'
+    if (!isOpened) this.#checkSite(headers)
+    if (!hasLink) this.#checkCaller(headers, peer)
   }
 
   #isListed(headers: HeaderFields): boolean {
@@ -133,7 +162,6 @@ export class Guard {
   }
 
   #checkCaller(headers: HeaderFields, peer: string | undefined): void {
-    this.checkName(headers)
     if (this.#token !== undefined) {
       if (!this.#token.is(tokenOf(headers)))
         throw new Refusal(

@@ -35,6 +35,7 @@ export const serveOptions = kinds.table<ServeOptions>()({
   console: { ...kinds.flag, default: false },
   recordings: kinds.filePath,
   forwardPorts: { ...kinds.flag, default: false },
+  forks: { ...kinds.flag, default: false },
   sandboxd: kinds.switchable(
     kinds.object(sandboxdOptions),
     {},

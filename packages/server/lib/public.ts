@@ -92,6 +92,14 @@ export interface ServeOptions extends ServerOptions {
    */
   forwardPorts?: boolean
   /**
+   * Also serves the forks of the sandbox, and the forks of these. `GET /v1/forks` lists their names, and each has all routes of the
+   * server below `/forks/{name}`. `http://3000.{name}.localhost:{port}` leads to port 3000 in the fork, with the token or with a link
+   * of `SandboxClient.portUrl`, and never to a program of the machine: sessions need a network namespace of their own, as with
+   * `isolation: 'workspace'`. What runs in forks ends with the server, too. Pages of another origin may not call then, unless `allowedOrigins` has it. `sandbox` must be a Sandbox
+   * of this process. Default: false.
+   */
+  forks?: boolean
+  /**
    * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. It needs the package
    * `@nacre/sandboxd`. `sandbox` must be a Sandbox of this process. True uses the defaults. Default: none.
    */

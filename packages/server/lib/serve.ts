@@ -37,12 +37,17 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
-  const forwarded = plan.forwardPorts && backend instanceof NativeBackend ? backend : undefined
-  if (plan.forwardPorts && forwarded === undefined)
-    throw new OptionError('INVALID_OPTION', 'forwardPorts needs a Sandbox of this process, not a client')
+  const local = backend instanceof NativeBackend ? backend : undefined
+  const needsLocal = (['forwardPorts', 'forks'] as const).find((name) => plan[name])
+  if (needsLocal !== undefined && local === undefined)
+    throw new OptionError('INVALID_OPTION', `${needsLocal} needs a Sandbox of this process, not a client`)
   const extras = await loadConsole(plan)
   const sandboxd = plan.sandboxd && (await openSandboxd(backend, plan.sandboxd))
-  const server = buildServer(backend, plan.server, extras, forwarded)
+  const server = buildServer(backend, plan.server, {
+    ...extras,
+    forwarded: plan.forwardPorts ? local : undefined,
+    forked: plan.forks ? local : undefined,
+  })
   const listener = await openListener(server, plan).catch((error) => {
     sandboxd?.abandon()
     throw error

@@ -5,6 +5,7 @@
 import { setMaxListeners } from 'node:events'
 import { type Context, Hono, type Next } from 'hono'
 import { cors } from 'hono/cors'
+import { getPath } from 'hono/utils/url'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { crypto, signalNumber } from 'nacre/internal'
@@ -21,6 +22,8 @@ import { addSessions } from './contract/sessions.js'
 import { documentOf, type TaggedRoute } from './document.js'
 import { Refusal, ServerEnd, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
+import { Forks, isForHost } from './forks/forks.js'
+import type { HostLinks } from './forks/host-links.js'
 import { Guard, peerOf } from './guard.js'
 import { Holds } from './holds.js'
 import { Metrics } from './metrics.js'
@@ -41,6 +44,7 @@ import { addEvents } from './v1/events.js'
 import { addExec } from './v1/exec.js'
 import { addFileContent } from './v1/file-content.js'
 import { addFiles } from './v1/files.js'
+import { addForks } from './v1/forks.js'
 import { addJobs } from './v1/jobs.js'
 import { addV1Ports } from './v1/ports.js'
 import { addProcessIo } from './v1/process-io.js'
@@ -58,17 +62,36 @@ export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateS
   return buildServer(backendOf(sandbox), planServer(options))
 }
 
-/** `forwarded`: the sandbox whose ports the listener of `serve` forwards. */
+/** What the listener of `serve` makes possible. */
+interface Extras {
+  pages?: readonly Page[]
+  recordings?: Recordings | undefined
+  /** The sandbox whose ports are forwarded. */
+  forwarded?: NativeBackend | undefined
+  /** The sandbox whose forks are served. */
+  forked?: NativeBackend | undefined
+  /** Of a fork: the path below which its routes are, the guard of the server, and links to its ports. */
+  below?: { path: string; guard: Guard; links: HostLinks }
+}
+
 export function buildServer(
   backend: backends.Backend,
   plan: ServerPlan,
-  { pages, recordings }: { pages: readonly Page[]; recordings?: Recordings | undefined } = { pages: [] },
-  forwarded?: NativeBackend,
+  { pages = [], recordings, forwarded, forked, below }: Extras = {},
 ): PublicServer {
   const closing = new AbortController()
   // Every request listens to it.
   setMaxListeners(0, closing.signal)
   const metrics = new Metrics(backend)
+  const guard =
+    below?.guard ?? new Guard(plan, { pages: pages.length > 0, ports: !!forwarded, forks: !!forked })
+  const ports = forwarded && new Ports(forwarded, plan.token, closing.signal)
+  const forks =
+    forked &&
+    new Forks(forked, {
+      ...{ guard, token: plan.token, closing: closing.signal },
+      build: (fork, path, links) => buildServer(fork, plan, { pages, below: { path, guard, links } }),
+    })
   const server: ServerContext = {
     backend,
     metrics,
@@ -77,7 +100,8 @@ export function buildServer(
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
     holds: new Holds(),
-    ports: forwarded ? new Ports(forwarded, plan.token, closing.signal) : undefined,
+    links: below?.links ?? ports,
+    forks,
     instance: crypto().randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,
@@ -85,10 +109,12 @@ export function buildServer(
     heartbeat: plan.heartbeat,
     sessionTimeouts: new Map(),
   }
-  const app = new Hono()
+  const path = (request: Request) => getPath(request).slice(below?.path.length ?? 0)
+  const app = new Hono({ getPath: path })
+  const hosts = forks && hostsApp(server, forks)
   const routes: TaggedRoute[] = []
   addPages(app, pages)
-  addMiddleware(app, server, plan, pages.length > 0)
+  addMiddleware(app, server, plan, guard, ports)
   const add = (tag: string, ...groups: Array<(define: Define, server: ServerContext) => void>) => {
     const define = definer(app, server, (route) => routes.push({ ...route, tag }))
     for (const addTo of groups) addTo(define, server)
@@ -101,6 +127,7 @@ export function buildServer(
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)
+  if (forks !== undefined) add('forks', addForks)
   const local = backend instanceof NativeBackend ? backend : undefined
   add('archives', (define) => addArchives(define, local))
   add('jobs', addJobs)
@@ -124,6 +151,9 @@ export function buildServer(
   })
   return {
     async fetch(request, env) {
+      if (hosts !== undefined && isForHost(request, env)) return hosts.fetch(request, env as object)
+      const fork = forks?.serverOf(path(request))
+      if (fork !== undefined) return fork.fetch(request, env)
       const response = await app.fetch(request, env as object)
       response.headers.set(protocol.INSTANCE_HEADER, server.instance)
       return response
@@ -131,7 +161,7 @@ export function buildServer(
     document,
     async close() {
       closing.abort(new ServerEnd())
-      await Promise.all([hangUp(backend), backend.killAllProcesses()]).catch(() => {})
+      await Promise.all([hangUp(backend), backend.killAllProcesses(), forks?.close()]).catch(() => {})
       await server.requests.idle()
     },
   }
@@ -154,21 +184,38 @@ async function hangUp(backend: backends.Backend): Promise<void> {
   )
 }
 
-/** The checks that every request passes before its route. */
-function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPages: boolean): void {
-  const { ports } = server
-  const guard = new Guard(plan, hasPages, ports !== undefined)
+/** What every request begins with: it is logged, counted, and refused if there are too many. */
+function addCounts(app: Hono, server: ServerContext, counts: (c: Context) => boolean): void {
   app.use(trackSending)
   if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {
     server.metrics.request()
-    if (c.req.path === HEALTH) {
-      await next()
-      return
-    }
-    whenSent(c, server.requests.enter())
+    if (counts(c)) whenSent(c, server.requests.enter())
     await next()
   })
+}
+
+/** Answers requests for the hosts of forks, which have none of the routes of the server. */
+function hostsApp(server: ServerContext, forks: Forks): Hono {
+  const app = new Hono()
+  addCounts(app, server, () => true)
+  app.use(async (c: Context) => {
+    if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
+    return forks.forward(c)
+  })
+  app.onError((error, c) => errorResponse(server, error, c))
+  return app
+}
+
+/** The checks that every request passes before its route. */
+function addMiddleware(
+  app: Hono,
+  server: ServerContext,
+  plan: ServerPlan,
+  guard: Guard,
+  ports: Ports | undefined,
+): void {
+  addCounts(app, server, (c) => c.req.path !== HEALTH)
   if (ports !== undefined)
     app.use(async (c: Context, next: Next) => {
       const target = targetOf(c)

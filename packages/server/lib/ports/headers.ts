@@ -18,13 +18,13 @@ export interface Outside {
 }
 
 /** What proxies before the server say about the client, and what clients say to the server itself. */
-const NOT_SENT = /^(?:host|forwarded|via|x-real-ip|x-forwarded-.+|x-nacre-.+)$/
+export const NOT_SENT = /^(?:host|forwarded|via|x-real-ip|x-forwarded-.+|x-nacre-.+)$/
 
 /** What would reach beyond the path of the port, to the whole origin. */
-const NOT_RETURNED =
+export const NOT_RETURNED =
   /^(?:accept-ch|alt-svc|clear-site-data|expect-ct|nel|public-key-pins.*|refresh|report-to|reporting-endpoints|secure-session-registration|service-worker-allowed|set-login|strict-transport-security|use-as-dictionary|x-nacre-.+)$/
 /** The path of a link to a port, which is a right. */
-const LINK = /\/ports\/\d{1,5}~/
+export const LINK = /\/ports\/\d{1,5}~/
 
 /** The headers that the program gets. */
 export function toProgram(headers: passHttp.Headers, outside: Outside): passHttp.Headers {
@@ -81,7 +81,7 @@ function ownCookies(value: string, port: number): string | undefined {
 }
 
 /** Without those that carry a token. */
-function otherProtocols(value: string): string | undefined {
+export function otherProtocols(value: string): string | undefined {
   const others = value.split(/,\s*/).filter((protocol) => !protocol.startsWith('nacre.token.'))
   return others.length === 0 ? undefined : others.join(', ')
 }

@@ -8,21 +8,36 @@ export interface PortOf {
   port: number
 }
 
+/** A link, as its caller gets it. */
+export interface PortLink {
+  path: string
+  /** The host that has the path, without a port, if it is another one than that of the server. */
+  host: string | undefined
+  expiresAt: Date
+}
+
 export class Links {
   readonly #key = crypto().randomBytes(32)
 
   /** The path of a link, which works for some milliseconds. A page finds what is below it by relative links. */
-  path(of: PortOf, expiresIn: number): { path: string; expiresAt: Date } {
-    const expiresAt = Date.now() + expiresIn
-    return { path: `${pathOf(of)}~${this.#link(of, expiresAt)}/`, expiresAt: new Date(expiresAt) }
+  path(of: PortOf, expiresIn: number): PortLink {
+    const { link, expiresAt } = this.sign(of, expiresIn)
+    return { path: `${pathOf(of)}~${link}/`, host: undefined, expiresAt: new Date(expiresAt) }
   }
 
-  /** Whether a link was made for the port, and has not expired. */
-  isValid(of: PortOf, link: string): boolean {
+  /** The link itself, and when it expires, in milliseconds since 1970. */
+  sign(of: PortOf, expiresIn: number): { link: string; expiresAt: number } {
+    const expiresAt = Date.now() + expiresIn
+    return { link: this.#link(of, expiresAt), expiresAt }
+  }
+
+  /** When a link expires; undefined if it was not made for the port, or has expired. */
+  expiry(of: PortOf, link: string): number | undefined {
     const [time = ''] = link.split('.')
     const expiresAt = Number.parseInt(time, 36)
     const [given, own] = [Buffer.from(link), Buffer.from(this.#link(of, expiresAt))]
-    return given.length === own.length && crypto().timingSafeEqual(given, own) && Date.now() < expiresAt
+    const isOwn = given.length === own.length && crypto().timingSafeEqual(given, own)
+    return isOwn && Date.now() < expiresAt ? expiresAt : undefined
   }
 
   #link({ sessionId, port }: PortOf, expiresAt: number): string {

@@ -9,7 +9,7 @@ import type { Define } from '../route.js'
 import { requireSession } from './sessions.js'
 import { addSimpleCalls } from './simple-calls.js'
 
-export function addV1Ports(define: Define, { backend, ports }: ServerContext): void {
+export function addV1Ports(define: Define, { backend, links }: ServerContext): void {
   addSimpleCalls(define, protocol.portCalls, () => backend)
   define({
     ...endpoints.portLink,
@@ -17,14 +17,14 @@ export function addV1Ports(define: Define, { backend, ports }: ServerContext): v
     body: shape({ port: kinds.portNumber, ...described(tables.portUrlOptions) }, ['port']),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID', 'FORBIDDEN'],
     async handle({ body: { port, ...options } }) {
-      if (ports === undefined)
+      if (links === undefined)
         throw new Refusal(
           'FORBIDDEN',
           'this server forwards no ports: start it with forwardPorts, or nacre serve --forward-ports',
         )
       const { sessionId, expiresIn } = kinds.readWithDefaults(tables.portUrlOptions, options, 'portUrl')
       if (sessionId !== undefined) await requireSession(backend, sessionId)
-      return ports.links.path({ sessionId, port }, expiresIn)
+      return links.link({ sessionId, port }, expiresIn)
     },
   })
 }
