@@ -1,5 +1,6 @@
 /**
- * Runs the tests of `openSandbox` with real container engines: `npm run test:engines`, as root.
+ * Runs the tests of `openSandbox` with real container engines: `npm run test:engines`, as root. Those that make sense there also
+ * run with gVisor, and with NACRE_TEST_RUNTIME=runsc only those.
  *
  * Podman comes from Debian, and so do the images: no image registry is needed.
  */
@@ -36,7 +37,15 @@ await main(() => {
     podman('import', path.join(CACHE, 'image-base/bookworm.tar'), 'localhost/debian:12')
     podman('import', withoutBash(storage), 'localhost/busybox:1')
     cacheBun()
-    test(tools, writeProgram(storage, tools))
+    const programs = writeProgram(storage, tools)
+    const { NACRE_TEST_RUNTIME: runtime } = process.env
+    const files = process.argv.slice(2)
+    if (runtime === undefined) test(tools, programs, files)
+    if (runtime === undefined && files.length > 0) return
+    test({ ...tools, env: { ...tools.env, NACRE_TEST_RUNTIME: 'runsc' } }, programs, [
+      'podman.test.ts',
+      ...files,
+    ])
   } finally {
     rmSync(storage, { recursive: true, force: true })
   }
@@ -59,21 +68,33 @@ function withoutBash(storage) {
   return `${directory}.tar`
 }
 
-/** A program `podman` with the store of the tests. This machine may have no networks of containers and no control groups. */
-function writeProgram(storage, { podman, env }) {
+/**
+ * A program `podman` with the store of the tests, which knows `runsc` as a runtime. This machine may have no networks of
+ * containers, no control groups and no hardware virtualization.
+ */
+function writeProgram(storage, { podman, env, runsc }) {
   const directory = path.join(storage, 'bin')
   mkdirSync(directory)
   const file = path.join(directory, 'podman')
+  writeFileSync(
+    path.join(directory, 'runsc'),
+    `#!/bin/sh\nexec '${runsc}' --platform=ptrace --network=none --ignore-cgroups "$@"\n`,
+    { mode: 0o755 },
+  )
+  const settings = path.join(storage, 'containers.conf')
+  writeFileSync(settings, `[engine.runtimes]\nrunsc = ["${directory}/runsc"]\n`)
   const words = podman.map((word) => `'${word}'`).join(' ')
   writeFileSync(
     file,
     `#!/bin/bash
-export HOME='${env.HOME}' PATH='${env.PATH}'
+export HOME='${env.HOME}' PATH='${env.PATH}' CONTAINERS_CONF='${settings}'
 verb=$1
 shift
 settings=()
 if [ "$verb" = run ]; then
   settings=(--cgroups=disabled --ulimit=nofile=1024:20000 --ulimit=nproc=1024:1024)
+  # Only crun can do without.
+  [[ " $* " == *' --runtime runsc '* ]] && settings[0]=--cgroups=no-conmon
   [[ " $* " == *' --network '* ]] || settings+=(--network=host)
 fi
 exec ${words} "$verb" "\${settings[@]}" "$@"
@@ -84,18 +105,11 @@ exec ${words} "$verb" "\${settings[@]}" "$@"
 }
 
 /** In namespaces of their own: podman needs control groups of version 2 at the usual place, and a network without others' ports. */
-function test({ env }, programs) {
+function test({ env }, programs, files) {
   const unified = '/sys/fs/cgroup/unified'
   const prepare = existsSync(unified) ? `mount --bind ${unified} /sys/fs/cgroup && ` : ''
   const script = `${prepare}busybox ifconfig lo up && exec "$@"`
-  const vitest = [
-    process.execPath,
-    'node_modules/vitest/vitest.mjs',
-    'run',
-    '--project',
-    'engines',
-    ...process.argv.slice(2),
-  ]
+  const vitest = [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', '--project', 'engines', ...files]
   const args = ['--mount', '--net', '--propagation', 'private', 'sh', '-c', script, 'sh', ...vitest]
   try {
     execFileSync('unshare', args, {

@@ -12,7 +12,7 @@ pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
     let found = sandbox.capabilities();
     let shell = sandbox.shell().as_ref().ok();
     let mut notes = found.all_notes();
-    let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
+    let is_forced = !found.builtin || notes.iter().any(|note| note.starts_with("the builtin is switched off"));
     let (engine, shell_version) = match sandbox.opened() {
         Ok(Opened { engine, version }) => {
             if engine == Engine::Plain && !is_forced {

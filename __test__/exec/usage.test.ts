@@ -39,7 +39,9 @@ describe('the usage of a command', () => {
 
   it('is there after a timeout, in streams, and is the same for clients', () =>
     withSandbox(async ({ sandbox }) => {
-      const late = await sandbox.exec("sh -c 'while :; do :; done'", { timeout: 400 }).catch((error) => error.result)
+      const late = await sandbox
+        .exec("sh -c 'while :; do :; done'", { timeout: 400 })
+        .catch((error) => error.result)
       expect(late.usage.cpuMs).toBeGreaterThan(50)
       const stream = sandbox.execStream('for ((i = 0; i < 300000; i++)); do :; done')
       let cpuMs = 0

@@ -78,11 +78,11 @@ it.each(
   expect(lines).toEqual([silent, silent, 'destroyed'])
 })
 
-/** Refuses PR_SET_CHILD_SUBREAPER as a kernel without it does, and starts the real supervisor. */
-const WITHOUT_SUBREAPERS = `#!/usr/bin/perl
+/** Refuses PR_SET_CHILD_SUBREAPER as a kernel without it does, and unshare(2), and starts the real supervisor. */
+const WITHOUT_ADOPTION = `#!/usr/bin/perl
 use strict;
-my ($prctl, $seccomp_load) = ${process.arch === 'arm64' ? '(167, 0)' : '(157, 0)'};
-my @filter = ([0x20, 0, 0, 0], [0x15, 0, 3, $prctl], [0x20, 0, 0, 16], [0x15, 0, 1, 36], [0x06, 0, 0, 0x00050016], [0x06, 0, 0, 0x7fff0000]);
+my ($prctl, $unshare) = ${process.arch === 'arm64' ? '(167, 97)' : '(157, 272)'};
+my @filter = ([0x20, 0, 0, 0], [0x15, 4, 0, $unshare], [0x15, 0, 4, $prctl], [0x20, 0, 0, 16], [0x15, 0, 2, 36], [0x06, 0, 0, 0x00050016], [0x06, 0, 0, 0x00050001], [0x06, 0, 0, 0x7fff0000]);
 my $code = join '', map { pack 'S C C L', @$_ } @filter;
 my $program = pack 'S x6 P', scalar(@filter), $code;
 syscall($prctl, 38, 1, 0, 0, 0) == 0 or die "no_new_privs: $!";
@@ -90,15 +90,18 @@ syscall($prctl, 22, 2, $program, 0, 0) == 0 or die "seccomp: $!";
 exec 'REAL', @ARGV;
 `
 
-it.each(pidfds)('a system without child subreapers is named with a remedy, %o', async (env) => {
-  const lines = await run(WITHOUT_SUBREAPERS, `await ended(sandbox.exec('true', { timeout: 60000 }))`, env)
-  expect(lines).toEqual([
-    expect.stringMatching(
-      /^SPAWN_FAILED: the supervisor SUPERVISOR ended before it could start the shell: .*no child subreapers .*update the container runtime/,
-    ),
-    'destroyed',
-  ])
-})
+it.each(pidfds)(
+  'a system with neither child subreapers nor pid namespaces is named with a remedy, %o',
+  async (env) => {
+    const lines = await run(WITHOUT_ADOPTION, `await ended(sandbox.exec('true', { timeout: 60000 }))`, env)
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /^SPAWN_FAILED: cannot prepare the shell: .*no child subreapers .*pid namespaces.*not permitted.*capability SYS_ADMIN, or update its runtime/i,
+      ),
+      'destroyed',
+    ])
+  },
+)
 
 it('a timeout includes the start of the shell', async () => {
   const program = `

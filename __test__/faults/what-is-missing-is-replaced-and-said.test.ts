@@ -1,5 +1,5 @@
 /**
- * No control groups, read-only ones, no /proc/<pid>/fd, no pidfds. Everything works by the fallback, and
+ * No control groups, read-only ones, no /proc/<pid>/fd, no pidfds, no child subreapers. Everything works by the fallback, and
  * `capabilities()` says which.
  *
  * Each is had in two ways: by nacre's own switch, and by really taking it away from a host in a process of its own.
@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { compile, type Library } from '../helpers/preload.js'
 
-/** A host that is not dumpable, or in which the system calls for pidfds are unknown (seccomp(2)). */
+/** A host that is not dumpable, or in which system calls are unknown (seccomp(2)): those for pidfds or child subreapers. */
 const poorer = `
 #include <errno.h>
 #include <linux/filter.h>
@@ -34,8 +34,23 @@ static void without_pidfds(void) {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) abort();
 }
 
+static void without_subreapers(void) {
+  struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_CHILD_SUBREAPER, 2, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_GET_CHILD_SUBREAPER, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+  };
+  struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) abort();
+}
+
 __attribute__((constructor)) static void impoverish(void) {
   if (getenv("TEST_WITHOUT_PIDFDS")) without_pidfds();
+  if (getenv("TEST_WITHOUT_SUBREAPERS")) without_subreapers();
   if (getenv("TEST_NOT_DUMPABLE")) prctl(PR_SET_DUMPABLE, 0);
 }
 `
@@ -59,12 +74,13 @@ interface Lack {
   /** Something of the library's is to be missing in the host. */
   preload?: boolean
   wrapper?: string[]
-  expected: { cgroup?: 'none'; pidfd?: false }
+  expected: { cgroup?: 'none'; pidfd?: false; engine?: 'plain' }
   notes: RegExp[]
   impossible?: boolean
 }
 
 const noGroups = /control groups are (switched off|not used).*; trees are killed by the subreaper/
+const noSubreapers = /child subreapers are missing .*: a pid namespace of each session replaces them/
 const noPidfds = /pidfds are not available; processes are identified by their start time/
 
 const lacks: Lack[] = [
@@ -111,11 +127,21 @@ const lacks: Lack[] = [
     notes: [],
   },
   {
-    name: 'all of these',
-    env: { NACRE_CONTAINMENT: 'subreaper', TEST_WITHOUT_PIDFDS: '1', TEST_NOT_DUMPABLE: '1' },
+    name: 'child subreapers',
+    env: { TEST_WITHOUT_SUBREAPERS: '1' },
     preload: true,
-    expected: { cgroup: 'none', pidfd: false },
-    notes: [noGroups, noPidfds],
+    expected: { engine: 'plain' },
+    notes: [noSubreapers],
+  },
+  {
+    name: 'all of these',
+    env: {
+      ...{ NACRE_CONTAINMENT: 'subreaper', TEST_WITHOUT_PIDFDS: '1', TEST_NOT_DUMPABLE: '1' },
+      TEST_WITHOUT_SUBREAPERS: '1',
+    },
+    preload: true,
+    expected: { cgroup: 'none', pidfd: false, engine: 'plain' },
+    notes: [noGroups, noPidfds, noSubreapers],
   },
 ]
 

@@ -113,7 +113,10 @@ describe('a merge', () => {
   it(
     'follows the rules of .gitattributes in the real directory, and runs no driver',
     inWorkspace(async ({ sandbox, directory }) => {
-      writeFileSync(path.join(directory, '.gitattributes'), 'lines merge=union\nother -merge\nold/file merge=own\n')
+      writeFileSync(
+        path.join(directory, '.gitattributes'),
+        'lines merge=union\nother -merge\nold/file merge=own\n',
+      )
       execFileSync('git', ['-C', directory, 'init', '-q'])
       execFileSync('git', ['-C', directory, 'config', 'merge.own.driver', `touch ${directory}/ran`])
       const commands = ['one', 'two'].map((name) => {

@@ -25,6 +25,7 @@ export function navigation(api) {
         ...page('Command line', 'guide/command-line'),
         ...page('On a Mac', 'mac'),
         ...page('In a virtual machine', 'vm'),
+        ...page('In gVisor', 'gvisor'),
       ],
     },
     {

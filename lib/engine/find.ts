@@ -7,6 +7,12 @@ import type { SearchPath } from './search-path.js'
 /** The engines, in the order in which they are tried. 'container' is Apple's. */
 export const ENGINES = ['docker', 'podman', 'container'] as const
 
+/** Podman names only its default. It knows these by their names, with these programs. */
+const OF_PODMAN = [
+  ...['crun', 'runc', 'runsc', 'krun', 'youki'].map((name) => ({ name, program: name })),
+  { name: 'kata', program: 'kata-runtime' },
+]
+
 /** Milliseconds that an engine has to answer. */
 const PROBE_MS = 3000
 
@@ -122,7 +128,10 @@ export function installedEngines(
     if (file === undefined) return []
     const ask = async () => {
       const about = readAnswer(kind, await call(file, kind.probe, { env, timeout: PROBE_MS, signal }))
-      return typeof about === 'string' ? about : { name, file, env, ...about }
+      if (typeof about === 'string') return about
+      const known = name === 'podman' && process.platform === 'linux' ? OF_PODMAN : []
+      const found = known.filter(({ program }) => search.find(program) !== undefined).map((one) => one.name)
+      return { name, file, env, ...about, runtimes: [...new Set([...about.runtimes, ...found])] }
     }
     return [{ name, file, found: ask(), start: kind.start(process.platform) }]
   })

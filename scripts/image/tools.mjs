@@ -1,6 +1,6 @@
 /**
- * The tools that build and run an image: buildah and podman, from Debian's packages, unpacked into a cache. They share one
- * image store, so each can use the other's images.
+ * The tools that build and run an image: buildah and podman with gVisor, from Debian's packages, unpacked into a cache. They
+ * share one image store, so each can use the other's images.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -29,6 +29,7 @@ const PACKAGES = [
     'buildah',
     'podman',
     'crun',
+    'runsc',
     'conmon',
     'mmdebstrap',
     'busybox-static',
@@ -50,7 +51,7 @@ const PACKAGES = [
 export function openTools(storage) {
   if (process.getuid() !== 0) throw new Problem('Building an image needs root.')
   const root = path.join(DIRECTORY, 'root')
-  if (!existsSync(root)) {
+  if (!existsSync(path.join(root, 'usr/bin/runsc'))) {
     const unpacked = path.join(DIRECTORY, 'unpacked')
     rmSync(unpacked, { recursive: true, force: true })
     createApt(DIRECTORY, sources('bookworm'), [process.arch === 'x64' ? 'amd64' : process.arch]).unpack(
@@ -58,6 +59,7 @@ export function openTools(storage) {
       unpacked,
     )
     useOwnLibraries(unpacked, root)
+    rmSync(root, { recursive: true, force: true })
     renameSync(unpacked, root)
   }
   mkdirSync(storage, { recursive: true })
@@ -83,6 +85,8 @@ export function openTools(storage) {
     policy,
     mmdebstrap: (...args) => run(env, 'mmdebstrap', args),
     buildah: (...args) => run(env, 'buildah', [...store, ...args]),
+    /** gVisor. */
+    runsc: path.join(root, 'usr/bin/runsc'),
     /** The first words of a podman command. The host has no systemd, and its control groups are left alone. */
     podman: [
       path.join(root, 'usr/bin/podman'),

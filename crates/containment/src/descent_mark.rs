@@ -9,7 +9,7 @@
 mod layout;
 
 use crate::pid::Pid;
-use crate::session_mark::soft_limit;
+use crate::proc_table;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::io;
 
@@ -39,7 +39,7 @@ fn base(supervisor: Pid) -> u64 {
 /// # Errors
 /// `EMFILE` and the like: this process cannot look.
 pub fn of(pid: Pid, supervisor: Pid) -> io::Result<Option<u64>> {
-    Ok(soft_limit(pid, "Max resident set")?.filter(|limit| limit & !NAME == base(supervisor)))
+    Ok(proc_table::resident_limit(pid)?.filter(|limit| limit & !NAME == base(supervisor)))
 }
 
 /// Marks a process, and what it starts from now on. The hard limit stays.

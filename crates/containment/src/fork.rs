@@ -38,10 +38,34 @@ pub fn fork(flags: i32, group: Option<i32>) -> io::Result<(libc::pid_t, bool)> {
     if child >= 0 { Ok((child as libc::pid_t, false)) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Whether a child can fork a sibling (CLONE_PARENT). gVisor ignores the flag before June 2026: the fork is a child of the child.
+/// To be called from a process with one thread and no children.
+pub fn makes_siblings() -> bool {
+    let Ok((child, _)) = fork(0, None) else { return false };
+    if child == 0 {
+        let _ = fork(libc::CLONE_PARENT, None);
+        // SAFETY: exits without running destructors, which belong to the parent.
+        unsafe { libc::_exit(0) };
+    }
+    let ended = || rustix::io::retry_on_intr(|| rustix::process::wait(WaitOptions::empty()));
+    std::iter::from_fn(|| ended().ok().flatten()).count() == 2
+}
+
 /// Waits for the end of a child. Returns its exit code; `None` if a signal has ended it.
 pub fn wait(child: libc::pid_t) -> Option<i32> {
     let ended = rustix::io::retry_on_intr(|| waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty()));
     ended.ok().flatten().and_then(|(_, status)| status.exit_status())
+}
+
+/// Reaps every ended child. True if no child is left.
+pub fn reap_all() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(None) => return false,
+            Err(_) => return true,
+            Ok(Some(_)) => {}
+        }
+    }
 }
 
 /// Kills a child that has not been reaped.

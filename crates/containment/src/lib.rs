@@ -6,7 +6,7 @@
 //! whether they may still print. [`job`] has the files of a durable job, which outlives both.
 //!
 //! **It owns** what the kernel offers for processes: identities, pidfds, signals, control groups, `/proc`, limits, mounts;
-//! and [`file_tree`], the one walk through directories that others may change.
+//! [`file_tree`], the one walk through directories that others may change; and [`relocation`], which renames what the kernel does not.
 //!
 //! **It must never know** why a process runs: no shell, session, command or JavaScript occurs in it.
 

@@ -76,6 +76,18 @@ fn unescaped(word: &[u8]) -> PathBuf {
     OsString::from_vec(plain).into()
 }
 
+/// Checks that there are mount namespaces. Systems without them, like gVisor before August 2023, ignore the request for one, and
+/// what was to be mounted in it would be mounted for all.
+///
+/// # Errors
+/// There are none.
+pub fn has_namespaces() -> io::Result<()> {
+    match std::path::Path::new("/proc/self/ns/mnt").try_exists() {
+        Ok(true) => Ok(()),
+        _ => Err(io::Error::other("this system has no mount namespaces (/proc/self/ns/mnt)")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -289,6 +289,17 @@ pub fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     }
 }
 
+/// The soft limit of resident memory of a process, which all users can see (RLIMIT_RSS). `None` if the process has ended.
+///
+/// # Errors
+/// See [`Stat::look`].
+pub fn resident_limit(pid: Pid) -> io::Result<Option<u64>> {
+    let text = read_of(pid, "stat")?;
+    let rest = text.iter().rposition(|&byte| byte == b')').and_then(|close| text.get(close + 2..));
+    let fields = std::str::from_utf8(rest.unwrap_or_default()).unwrap_or_default();
+    Ok(fields.split(' ').nth(22).and_then(|field| field.parse().ok()))
+}
+
 /// The kernel counts processor time in hundredths of a second.
 pub fn ticks(count: u64) -> Duration {
     Duration::from_millis(count * 10)

@@ -150,13 +150,9 @@ pub fn own() -> io::Result<Option<Program>> {
     Ok(Pid::new(std::process::id().cast_signed()).map(of).transpose()?.flatten().map(Program::of))
 }
 
+/// `None` if there is no limit, or it cannot be seen.
 fn of(pid: Pid) -> io::Result<Option<u64>> {
-    soft_limit(pid, "Max file locks")
-}
-
-/// A soft limit of a process; `None` if there is none, or it cannot be seen.
-pub(crate) fn soft_limit(pid: Pid, name: &str) -> io::Result<Option<u64>> {
-    Ok(numbers(&read_of(pid, "limits")?, name).first().copied())
+    Ok(numbers(&read_of(pid, "limits")?, "Max file locks").first().copied())
 }
 
 /// Whether the kernel lets this process signal another (kill(2)).

@@ -5,6 +5,7 @@ use nacre_containment::{cgroup, pidfd};
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// The oldest supported bash.
 const OLDEST_BASH: (u32, u32) = (4, 4);
@@ -18,6 +19,8 @@ pub struct Capabilities {
     pub controllers: Vec<String>,
     /// pidfd_open works.
     pub pidfd: bool,
+    /// Shells can fork for the supervisor, and it finds their orphans.
+    pub builtin: bool,
     /// `/proc/self/fd` can be opened. Loading the builtin needs it.
     pub proc_fd: bool,
     /// One sentence for each missing feature and its replacement.
@@ -25,16 +28,30 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Probes everything. Starts no process.
-    pub fn probe() -> Self {
+    /// Probes everything. Starts no process, except in gVisor.
+    pub fn probe(supervisor: &Path) -> Self {
         let mut notes = Vec::new();
+        // A system that has them also tells whether a process is one.
+        let subreapers = nix::sys::prctl::get_child_subreaper().is_ok();
+        if !subreapers {
+            notes.push(
+                "child subreapers are missing (gVisor has them since July 2023): a pid namespace of each session replaces \
+                 them, in which $$ is not the pid in /proc, and each command runs in its own bash"
+                    .into(),
+            );
+        }
+        let adopter = if subreapers { "subreaper" } else { "pid namespace" };
         let group_parent = match cgroup::probe() {
             Ok(parent) => Some(parent),
             Err(reason) => {
-                notes.push(format!("control groups are not used: {reason}; trees are killed by the subreaper"));
+                notes.push(format!("control groups are not used: {reason}; trees are killed by the {adopter}"));
                 None
             }
         };
+        let builtin = subreapers && makes_siblings(supervisor);
+        if subreapers && !builtin {
+            notes.push("this gVisor ignores CLONE_PARENT (before June 2026): each command runs in its own bash".into());
+        }
         let pidfd = pidfd::available();
         if !pidfd {
             notes.push("pidfds are not available; processes are identified by their start time".into());
@@ -44,7 +61,7 @@ impl Capabilities {
             .and_then(|parent| std::fs::read_to_string(parent.join("cgroup.controllers")).ok())
             .map(|list| list.split_whitespace().filter(|name| CONTROLLERS.contains(name)).map(str::to_string).collect())
             .unwrap_or_default();
-        Self { group_parent, controllers, pidfd, proc_fd: std::fs::read_dir("/proc/self/fd").is_ok(), notes }
+        Self { group_parent, controllers, pidfd, builtin, proc_fd: std::fs::read_dir("/proc/self/fd").is_ok(), notes }
     }
 
     /// [`Capabilities::notes`], plus a note for each limit that no controller can enforce.
@@ -58,6 +75,16 @@ impl Capabilities {
         let counted = lacks("pids").then(|| counted.to_string());
         self.notes.iter().cloned().chain(refused).chain(counted).collect()
     }
+}
+
+/// What every gVisor calls its version of Linux.
+const GVISOR: &str = "#1 SMP Sun Jan 10 15:06:54 PST 2016";
+
+/// Whether a shell can fork children of its supervisor. Linux always can.
+fn makes_siblings(supervisor: &Path) -> bool {
+    let is_gvisor = std::fs::read_to_string("/proc/version").is_ok_and(|text| text.contains(GVISOR));
+    let probe = || crate::supervisor::program(supervisor).arg("--siblings").stdin(Stdio::null()).status();
+    !is_gvisor || probe().is_ok_and(|status| status.success())
 }
 
 /// The controllers that enforce limits.

@@ -1,11 +1,12 @@
 //! The init process of a pid namespace: reaps orphans, and ends the namespace once nothing guards it.
 
 use nacre_containment::cgroup::{self, Group};
+use nacre_containment::fork::reap_all;
 use nacre_protocol::socket;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, wait};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -46,7 +47,7 @@ pub fn run(mut guards: Guards, control: OwnedFd, group: Option<OwnedFd>) -> ! {
         std::process::exit(1)
     };
     loop {
-        let is_childless = reap();
+        let is_childless = reap_all();
         if guards.pidfds.is_empty() {
             // A guard that dies last has removed them.
             let _ = group.as_ref().filter(|_| guards.are_complete).map(remove_groups);
@@ -83,16 +84,5 @@ fn remove_groups(own: &OwnedFd) -> io::Result<()> {
     match path.parent().and_then(Path::parent).filter(|path| cgroup::is_of_sandbox(path)).and_then(Path::file_name) {
         Some(sandbox) => fs::remove_dir(above.join("..").join(sandbox)),
         None => Ok(()),
-    }
-}
-
-/// Reaps every ended child. True if no child is left.
-fn reap() -> bool {
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(None) => return false,
-            Err(_) => return true,
-            Ok(Some(_)) => {}
-        }
     }
 }

@@ -8,6 +8,7 @@
 use crate::init::{self, Guards};
 use crate::{mounts, network};
 use nacre_containment::fork::{fork, kill, wait};
+use nacre_containment::mount_table;
 use nacre_protocol::confinement::{Confinement, Namespaces, Network};
 use nacre_protocol::socket;
 use nix::poll::PollFlags;
@@ -65,6 +66,7 @@ pub fn create(
     workspace: Option<&OwnedFd>,
 ) -> io::Result<Option<Handles>> {
     let Some(wanted) = confinement.namespaces else { return Ok(None) };
+    mount_table::has_namespaces()?;
     let (ours, theirs) = socket::pair()?;
     let guards = Guards::watch(guards);
     let kinds = kinds(wanted);

@@ -419,6 +419,11 @@ pub enum Report {
     Masked,
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,
+    /// Where the system has no child subreapers, everything is born in a pid namespace from now on.
+    Orphans {
+        /// Its init, which adopts orphans in the supervisor's place.
+        init: Pid,
+    },
 }
 
 /// Which step of starting a program failed.

@@ -112,6 +112,7 @@ fn report() -> impl Strategy<Value = Report> {
         of(pid()).prop_map(|init| Report::Confined { init }),
         text().prop_map(|problem| Report::NotConfined { problem }),
         pid().prop_map(|pid| Report::Reconnected { pid }),
+        pid().prop_map(|init| Report::Orphans { init }),
         (identity(), any::<Option<u64>>(), group()).prop_map(|(identity, key, group)| Report::Started {
             identity,
             key,
@@ -202,6 +203,7 @@ fn number_of_report(report: &Report) -> u8 {
         Report::NotRemounted { .. } => 18,
         Report::Masked => 19,
         Report::Ended => 20,
+        Report::Orphans { .. } => 21,
     }
 }
 

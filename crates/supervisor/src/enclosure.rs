@@ -1,5 +1,6 @@
 //! What confines the session's programs: nothing, an active confinement, or a failed one, under which nothing runs.
 
+use crate::adopter::Adopter;
 use crate::groups::Groups;
 use crate::process_setup::Setting;
 use crate::spawn::Failure;
@@ -70,6 +71,7 @@ impl Enclosure {
         &mut self,
         enclosed: Enclosed,
         key: Key,
+        adopter: &Adopter,
         groups: Option<&mut Groups>,
         user: Option<&RunAs>,
         setting: &Setting,
@@ -79,6 +81,7 @@ impl Enclosure {
         }
         let Enclosed { file, workspace } = enclosed;
         let wanted = file.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()).and_then(read);
+        let wanted = wanted.map(|wanted| adopter.complete(wanted));
         let made = wanted.and_then(|wanted| Active::make(wanted, key, workspace.as_ref(), groups, user, setting));
         *self = match made {
             Ok(active) => Self::Confined(Box::new(active)),

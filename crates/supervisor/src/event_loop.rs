@@ -1,5 +1,6 @@
 //! The supervisor's event loop: orders from the host, ended children, the lifelines, the kills' timers.
 
+use crate::adopter::Adopter;
 use crate::enclosure::{Enclosed, Key};
 use crate::ending;
 use crate::last_state::Keeping;
@@ -22,7 +23,7 @@ const MAX_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or dies. Never returns.
 pub fn run(setting: Setting, setup: &Setup, mut calls: Option<Calls>, keeping: Option<Keeping>) -> ! {
-    let mut table = ProcessTable::new(setup);
+    let mut table = ProcessTable::new(setup, Adopter::of_this_process());
     table.keeping = keeping;
     let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;

@@ -17,13 +17,14 @@
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
 //! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
-//! there, as JSON. With `--sweep-caches DIRECTORY` it removes the caches of projects that do not need them: see [`caches`]. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
+//! there, as JSON. With `--siblings` it exits with 0 if programs can fork siblings. With `--sweep-caches DIRECTORY` it removes the caches of projects that do not need them: see [`caches`]. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
 //! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`]. With
 //! `--vm` it runs a virtual machine, of which it is the first process with `--vm-init`: see [`nacre_vm`]. Under another name it is a command of the host: see [`client`].
 
 #![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
 
 mod account;
+mod adopter;
 mod caches;
 mod enclosure;
 mod ending;
@@ -67,6 +68,9 @@ pub fn main() {
     if words == ["--offer"] {
         println!("{}", serde_json::to_string(&nacre_isolation::offer::probe()).unwrap_or_default());
         return;
+    }
+    if words == ["--siblings"] {
+        std::process::exit(i32::from(!nacre_containment::fork::makes_siblings()));
     }
     if words == ["--vm"] {
         nacre_vm::host::run();

@@ -81,20 +81,10 @@ pub fn prepare(host: i32, kept: &[i32]) -> io::Result<Setting> {
     Ok(Setting { control, host: host_fd, host_pid: host, children, null, limits: Limits::current() })
 }
 
-/// Makes this process a session leader and subreaper that reads these signals, and no other.
+/// Makes this process a session leader that reads these signals, and no other.
 pub fn lead(signals: &[i32]) -> io::Result<SignalFd> {
     nix::unistd::setsid()?;
-    nix::sys::prctl::set_child_subreaper(true).map_err(explain_subreaper)?;
     block_signals(signals)
-}
-
-/// Every Linux supports this; emulators of system calls may not.
-fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
-    io::Error::other(format!(
-        "this system has no child subreapers (prctl PR_SET_CHILD_SUBREAPER: {}), without which orphaned processes could not \
-         be found; releases of gVisor from 2022 and QEMU 7.2 lack them: update the container runtime or emulator",
-        error.desc()
-    ))
 }
 
 /// Blocks every signal. Relevant signals are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's

@@ -4,6 +4,7 @@ mod freeze;
 mod members;
 mod remount;
 
+use crate::adopter::Adopter;
 use crate::enclosure::{Enclosed, Enclosure, Key};
 use crate::groups::Groups;
 use crate::helpers::Helpers;
@@ -20,7 +21,7 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_containment::tree::{MARK, Tree};
-use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Role, Setup, StartStep};
+use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Report, Role, Setup, StartStep};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -75,6 +76,8 @@ pub struct ProcessTable {
     descent: Option<u64>,
     /// The confinement of what is started.
     pub enclosure: Enclosure,
+    /// What adopts orphans, unless the confinement has a pid namespace.
+    adopter: Adopter,
     /// Forks of the shell or the standby may appear, which the host will name.
     pub expects_forks: bool,
     /// The files helpers.
@@ -87,7 +90,7 @@ pub struct ProcessTable {
 impl ProcessTable {
     /// Creates the control groups, if requested. A failure is no error: the subreaper alone is complete, only slower. But a
     /// session outside of its sandbox's group would be outside of the sandbox's limits, so nothing starts in it then.
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(setup: &Setup, adopter: Adopter) -> Self {
         let (mut groups, mut enclosure) = (None, Enclosure::Open);
         if let Some(path) = setup.group.as_ref().map(Path::new) {
             match Groups::create(path) {
@@ -109,6 +112,7 @@ impl ProcessTable {
             groups,
             descent: None,
             enclosure,
+            adopter,
             expects_forks: false,
             helpers: Helpers::default(),
             freeze: None,
@@ -118,7 +122,8 @@ impl ProcessTable {
 
     /// Confines every program from now on; see [`Enclosure::confine`].
     pub fn confine(&mut self, enclosed: Enclosed, key: Key, setup: &Setup, setting: &Setting) {
-        self.enclosure.confine(enclosed, key, self.groups.as_mut(), setup.user.as_ref(), setting);
+        let (groups, user) = (self.groups.as_mut(), setup.user.as_ref());
+        self.enclosure.confine(enclosed, key, &self.adopter, groups, user, setting);
     }
 
     /// Starts a files helper. Under a failed confinement there is none: the socket closes.
@@ -142,6 +147,7 @@ impl ProcessTable {
     ) -> Result<(Identity, Option<String>), Failure> {
         self.enclosure.restore(self.groups.as_mut(), setup.user.as_ref(), setting);
         self.enclosure.ensure_observer(&program.descriptors);
+        self.ensure_adopter(setting)?;
         self.mark_next(&program.role);
         let confined = self.enclosure.confined()?;
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
@@ -210,6 +216,27 @@ impl ProcessTable {
             }
         }
         Ok((identity, placed.map(|group| group.path().display().to_string())))
+    }
+
+    /// Makes sure that something adopts the orphans of the next program. Exits if that has ended: the host replaces this process.
+    fn ensure_adopter(&mut self, setting: &Setting) -> Result<(), Failure> {
+        if self.enclosure.init().is_some() {
+            return Ok(());
+        }
+        if self.adopter.is_lost() {
+            std::process::exit(1);
+        }
+        let before = self.adopter.init();
+        self.adopter.ensure().map_err(|error| Failure::new(StartStep::Prepare, &error))?;
+        if let Some(init) = self.adopter.init().filter(|init| Some(*init) != before) {
+            setting.report(&Report::Orphans { init });
+        }
+        Ok(())
+    }
+
+    /// True for a process that belongs to no command: the init of a pid namespace, or a broker.
+    fn owns(&self, pid: Pid) -> bool {
+        self.enclosure.owns(pid) || self.adopter.init() == Some(pid)
     }
 
     /// The session's shell; `None` between its death and the next shell, since a reaped pid is meaningless.
@@ -383,6 +410,7 @@ impl ProcessTable {
     /// Records that a child has been reaped: from now on its pid may belong to any process.
     pub fn reaped(&mut self, pid: Pid) -> Reaped {
         self.enclosure.reaped(pid);
+        self.adopter.reaped(pid);
         self.retired.retain(|retired| *retired != pid);
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
             self.release(standby.group);

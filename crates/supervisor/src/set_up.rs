@@ -3,19 +3,23 @@
 //! Each client starts this, and its input is its lifeline. One of them runs the command, and the others wait for the end. If its
 //! input ends before, so does everything that the command has started, and the set-up counts as interrupted.
 
+use crate::adopter::Adopter;
 use crate::enter::programs;
 use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::signal::kill_descendants;
 use nacre_isolation::privileges;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -50,12 +54,15 @@ fn run_once(state: &Path, directory: &Path) -> io::Result<i32> {
     let (code, log) = (state.join("code"), state.join("log"));
     if !code.exists() {
         let output = File::create(&log)?;
+        // Daemons become its children, or those of the init of a namespace, and can be killed. That may need the rights.
+        let mut adopter = Adopter::of_this_process();
+        adopter.ensure()?;
         privileges::drop_rights_of_server()?;
         match OpenOptions::new().write(true).create_new(true).open(state.join("begun")) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(INTERRUPTED),
             begun => begun?,
         };
-        let Some(number) = perform(directory, output)? else { return Ok(INTERRUPTED) };
+        let Some(number) = perform(directory, output, adopter)? else { return Ok(INTERRUPTED) };
         fs::write(&code, number.to_string())?;
     }
     match fs::read_to_string(&code)?.parse::<i32>() {
@@ -71,9 +78,7 @@ fn run_once(state: &Path, directory: &Path) -> io::Result<i32> {
 }
 
 /// The exit code of the command. `None` if the lifeline has ended before.
-fn perform(directory: &Path, mut log: File) -> io::Result<Option<i32>> {
-    // Daemons become its children, and can be killed.
-    nix::sys::prctl::set_child_subreaper(true)?;
+fn perform(directory: &Path, mut log: File, mut adopter: Adopter) -> io::Result<Option<i32>> {
     // The working directory of the command is the project's, and the image may name it in its PATH.
     let search = std::env::var_os("PATH").unwrap_or_default();
     let Some(bash) = programs(&search, "bash").next() else {
@@ -82,23 +87,40 @@ fn perform(directory: &Path, mut log: File) -> io::Result<Option<i32>> {
     let mut command = Command::new(bash);
     command.args(ARGUMENTS).env("HOME", "/root").current_dir(directory);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
-    let mut child = match command.spawn() {
+    let ends = SigSet::from_iter([Signal::SIGCHLD]);
+    ends.thread_block()?;
+    let signals = SignalFd::with_flags(&ends, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    // SAFETY: one system call, which is allowed between fork and exec.
+    unsafe { command.pre_exec(move || Ok(ends.thread_unblock()?)) };
+    let child = match command.spawn() {
         Ok(child) => child,
         Err(error) => return writeln!(log, "bash cannot be started: {error}").map(|()| Some(127)),
     };
-    let (tell, ends) = mpsc::channel();
-    let tell_end = tell.clone();
-    thread::spawn(move || tell_end.send(child.wait().ok()));
-    thread::spawn(move || {
-        let _ = io::copy(&mut io::stdin(), &mut io::sink());
-        tell.send(None)
-    });
-    let end = ends.recv().ok().flatten();
+    let end = await_end(child, &signals)?;
+    if end.is_some() {
+        adopter.release();
+    }
     let give_up = Instant::now() + UNKILLABLE;
     while end.is_none() && kill_descendants() && Instant::now() < give_up {
         thread::sleep(PAUSE);
     }
     Ok(end.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))))
+}
+
+/// How the command ends. `None` if the lifeline ends before.
+fn await_end(mut child: Child, signals: &SignalFd) -> io::Result<Option<ExitStatus>> {
+    let mut lifeline = io::stdin();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let mut fds = [lifeline.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let _ = poll(&mut fds, PollTimeout::NONE);
+        if fds[0].any().unwrap_or(false) && lifeline.read(&mut [0; 64])? == 0 {
+            return Ok(None);
+        }
+        while let Ok(Some(_)) = signals.read_signal() {}
+    }
 }
 
 fn last(file: &Path) -> io::Result<Vec<u8>> {

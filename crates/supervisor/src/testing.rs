@@ -2,6 +2,7 @@
 
 pub mod own_process;
 
+use crate::adopter::Adopter;
 use crate::own_limits;
 use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Program};
@@ -81,7 +82,7 @@ impl Session {
         let children = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap();
         let setting =
             Setting { control, host: None, host_pid: 0, children, null: null(), limits: own_limits::Limits::current() };
-        Self { table: ProcessTable::new(&setup), setup, setting, host }
+        Self { table: ProcessTable::new(&setup, Adopter::default()), setup, setting, host }
     }
 
     /// Starts bash with a script, or with its input as the script. Its descriptors 0 and 1 are pipes.

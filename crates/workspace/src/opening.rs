@@ -26,6 +26,7 @@ const ATTEMPTS: u32 = 1_000_000;
 /// # Errors
 /// [`Failure::Unsupported`] if the machine allows neither.
 pub fn enter_namespaces() -> std::result::Result<Mounter, Failure> {
+    mount_table::has_namespaces().map_err(|error| Failure::Unsupported(error.to_string()))?;
     let mounter = match unshare(UnshareFlags::NEWNS) {
         Ok(()) => Mounter::Root,
         Err(_) => {

@@ -8,6 +8,7 @@ use crate::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -135,7 +136,12 @@ pub fn boot_id() -> io::Result<&'static str> {
 pub fn pid_namespace() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
-        std::fs::read_link("/proc/self/ns/pid").map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+        let place = "/proc/self/ns/pid";
+        let name = std::fs::read_link(place).map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        // gVisor before August 2023 shows a new number to each process: there, the name of the container has to do.
+        let is_real = std::fs::metadata(place).is_ok_and(|file| name == format!("pid:[{}]", file.ino()));
+        let host = || std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_string();
+        if is_real || name.is_empty() { name } else { host() }
     })
 }
 

@@ -601,7 +601,7 @@ impl Sandbox {
             feed: Arc::clone(&self.inner.feed),
             on_end: config.on_end.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
-            uses_builtin: !config.force_plain,
+            uses_builtin: !config.force_plain && self.capabilities().builtin,
             limits,
             saved,
             group: group_parent.map(|parent| (parent, unique)),

@@ -256,7 +256,7 @@ impl Sandbox {
     /// The capabilities of this system, probed once.
     pub fn capabilities(&self) -> &Capabilities {
         self.inner.capabilities.get_or_init(|| {
-            let mut found = Capabilities::probe();
+            let mut found = Capabilities::probe(&self.inner.config.supervisor);
             if self.inner.config.force_subreaper && found.group_parent.take().is_some() {
                 found.controllers.clear();
                 found.notes.push("control groups are switched off; trees are killed by the subreaper".into());

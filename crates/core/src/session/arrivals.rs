@@ -172,6 +172,7 @@ impl Session {
         let Some(report) = self.take_plain_report(report) else { return };
         match report {
             Report::Confined { init } => self.enclosure.confined(&self.cx, init, descriptors),
+            Report::Orphans { init } => self.enclosure.adopts(init),
             Report::Reconnected { pid } => {
                 if let Some(socket) = descriptors.into_iter().next() {
                     self.reconnected(Reconnected { pid, socket });

@@ -265,6 +265,11 @@ impl Enclosure {
         });
     }
 
+    /// Records the init of a pid namespace that the session has without a confinement.
+    pub(super) fn adopts(&mut self, init: Pid) {
+        self.inside = Some(Inside::new(init));
+    }
+
     /// Translates a pid inside the session's namespace to a pid of this process's. `None` if the process has ended.
     pub(super) fn outside(&self, pid: i32, supervisor: Option<Pid>) -> Option<Pid> {
         let Some(inside) = &self.inside else { return Pid::new(pid) };

@@ -125,7 +125,10 @@ impl Session {
 
     /// The error for a bash that cannot be started.
     pub(super) fn start_error(&self, step: StartStep, errno: i32, detail: &str) -> Error {
-        let reason = io::Error::from_raw_os_error(errno);
+        let reason = match detail {
+            "" => io::Error::from_raw_os_error(errno).to_string(),
+            detail => detail.to_string(),
+        };
         let shell = self.cx.config.shell.display();
         let cwd = self.cx.config.cwd.display();
         match step {

@@ -203,6 +203,7 @@ pub(super) fn failed(message: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     #[test]
     fn a_keeper_that_ends_late_leaves_no_zombie() {

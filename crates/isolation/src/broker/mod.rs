@@ -30,6 +30,7 @@ mod observer;
 mod peer;
 mod redirect;
 mod rename;
+mod rename_calls;
 mod reports;
 mod request;
 
@@ -51,7 +52,8 @@ use std::sync::Arc;
 
 pub use attempt::numbers as observed_calls;
 pub use notification::{can_redirect, install_with_listener, try_out as try_out_listener};
-pub use rename::{OF_32_BITS as RENAMES_OF_32_BITS, is_wanted as renames_directories, numbers as renaming_calls};
+pub use rename::is_wanted as renames_directories;
+pub use rename_calls::{OF_32_BITS as RENAMES_OF_32_BITS, numbers as renaming_calls};
 
 /// Maximum concurrent connection attempts and renames. Further attempts fail with EAGAIN, and the kernel gets further renames.
 const MAX_HELPERS: usize = 64;
@@ -193,7 +195,7 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
                 }
                 continue;
             }
-            if rename::restricts_itself(&call) {
+            if rename_calls::restricts_itself(call.number) {
                 listener.has_restricted.set(!rename::shows_restrictions(inside.confinement));
                 listener.pass(&call);
                 continue;
@@ -202,7 +204,8 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
             // Nothing else may be let through: the filter leaves what it refuses by number to the broker, which reports it.
             if attempt::is_observed(call.number) {
                 observer.iter_mut().for_each(|observer| observer.look(&call));
-                let may_rename = rename::is_rename(&call) && !listener.has_restricted.get() && helpers < MAX_HELPERS;
+                let may_rename =
+                    rename_calls::is_rename(call.number) && !listener.has_restricted.get() && helpers < MAX_HELPERS;
                 renames = may_rename && moves && rename::is_of_directory(&call);
                 if !renames {
                     listener.pass(&call);

@@ -1,6 +1,6 @@
 //! The kernel's side: notifications of a filter (seccomp_unotify(2)).
 
-use super::rename;
+use super::rename_calls;
 use crate::filter::is_of_32_bits;
 use crate::privileges::no_new_privileges;
 use nacre_containment::fork::{fork, wait};
@@ -142,7 +142,7 @@ impl Listener {
             id: notification.id,
             thread: notification.pid as i32,
             number: match is_of_32_bits(notification.data.arch) {
-                true => rename::with_64_bits(notification.data.nr.into()),
+                true => rename_calls::with_64_bits(notification.data.nr.into()),
                 false => notification.data.nr.into(),
             },
             arguments: notification.data.args,

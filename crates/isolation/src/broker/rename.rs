@@ -10,6 +10,7 @@
 //! So the broker does nothing that a program could not do.
 
 use super::notification::{Call, Listener};
+use super::rename_calls::SYS_RENAMEAT;
 use super::{Inside, Policy};
 use crate::confined::take_rights;
 use crate::foreign::read_text;
@@ -29,30 +30,7 @@ use std::os::fd::OwnedFd;
 
 /// The kind of an overlay (statfs(2)).
 const OVERLAY: i64 = 0x794c_7630;
-/// landlock_restrict_self (Linux 5.13).
-const SYS_LANDLOCK_RESTRICT_SELF: libc::c_long = 446;
 const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-
-#[cfg(target_arch = "x86_64")]
-const RENAMES: &[libc::c_long] = &[libc::SYS_rename, libc::SYS_renameat, libc::SYS_renameat2];
-#[cfg(target_arch = "aarch64")]
-const RENAMES: &[libc::c_long] = &[libc::SYS_renameat, libc::SYS_renameat2];
-
-/// The numbers of the calls that rename, and of that by which a program restricts itself.
-pub fn numbers() -> impl Iterator<Item = libc::c_long> {
-    RENAMES.iter().copied().chain([SYS_LANDLOCK_RESTRICT_SELF])
-}
-
-/// The numbers of the same calls for programs with 32 bits, in the same order.
-#[cfg(target_arch = "x86_64")]
-pub const OF_32_BITS: [libc::c_long; 3] = [38, 302, 353];
-#[cfg(target_arch = "aarch64")]
-pub const OF_32_BITS: [libc::c_long; 2] = [329, 382];
-
-/// The number that a call of a program with 32 bits would have here.
-pub fn with_64_bits(number: libc::c_long) -> libc::c_long {
-    OF_32_BITS.iter().position(|known| *known == number).map_or(number, |at| RENAMES[at])
-}
 
 /// Whether the filter of a session passes these calls to its broker.
 pub fn is_wanted(confinement: &Confinement) -> bool {
@@ -78,7 +56,7 @@ impl Rename {
                 let here = |path| (libc::AT_FDCWD, path);
                 Some(Self { from: here(a), to: here(b), flags: 0 })
             }
-            libc::SYS_renameat => Some(Self { from: at(a, b), to: at(c, d), flags: 0 }),
+            SYS_RENAMEAT => Some(Self { from: at(a, b), to: at(c, d), flags: 0 }),
             libc::SYS_renameat2 => Some(Self { from: at(a, b), to: at(c, d), flags: e as u32 }),
             _ => None,
         }
@@ -241,20 +219,10 @@ fn has_rights_of_session(thread: i32, confinement: &Confinement, handles: &Handl
         && handles.have(thread)?)
 }
 
-/// Whether a call restricts the caller with Landlock.
-pub fn restricts_itself(call: &Call) -> bool {
-    call.number == SYS_LANDLOCK_RESTRICT_SELF
-}
-
 /// Whether no_new_privs shows which programs have restricted themselves.
 pub fn shows_restrictions(confinement: &Confinement) -> bool {
     // SAFETY: numbers only.
     !confinement.restricts && unsafe { libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) } == 0
-}
-
-/// Whether a call renames something.
-pub fn is_rename(call: &Call) -> bool {
-    RENAMES.contains(&call.number)
 }
 
 #[cfg(test)]

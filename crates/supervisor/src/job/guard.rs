@@ -2,17 +2,17 @@
 //!
 //! A killed supervisor cannot end its processes, which would survive it. The parent-death signal only kills the
 //! command itself, and only a control group tracks the others. So the guard is also a subreaper. When the supervisor
-//! dies, its children become the guard's, which kills and reaps them until none is left. The guard waits in one
-//! system call, shares its memory with the supervisor, and is in a process group that is not published.
+//! dies, its children become the guard's, which kills and reaps them until none is left. Without subreapers, the processes
+//! end with the supervisor: see [`crate::adopter`]. The guard waits in one system call, shares its memory with the supervisor, and is in a process group that is not published.
 //!
 //! The guard makes the job's directory, with its lock, before it forks the supervisor. So the lock is held until nothing of
 //! the job is left, also after the death of the supervisor.
 
 use super::directory::{self, Claimed};
 use super::{Channels, life, ready};
+use crate::adopter::Adopter;
 use crate::own_limits::Limits;
 use crate::process_setup;
-use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
 use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::{fork, signal};
@@ -25,6 +25,8 @@ pub fn run(request: JobRequest, channels: Channels) -> ! {
         ready::refuse(&channels, &error);
         std::process::exit(1);
     }
+    // Otherwise, the processes end with the supervisor.
+    let _ = Adopter::of_this_process();
     let claimed = match directory::claim(&request) {
         Ok(claimed) => claimed,
         Err((kind, message)) => {
@@ -63,7 +65,7 @@ fn watch(supervisor: i32, request: &JobRequest, channels: Channels, claimed: &Cl
             let _ = group.kill();
         }
         signal::kill_descendants();
-        if (reap() && group.as_ref().is_none_or(|group| group.remove().is_ok())) || Instant::now() > give_up {
+        if (fork::reap_all() && group.as_ref().is_none_or(|group| group.remove().is_ok())) || Instant::now() > give_up {
             break;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -72,15 +74,4 @@ fn watch(supervisor: i32, request: &JobRequest, channels: Channels, claimed: &Cl
     // An interrupted start.
     claimed.discard();
     std::process::exit(0);
-}
-
-/// True if no child is left.
-fn reap() -> bool {
-    loop {
-        match reap::collect_any() {
-            Err(Childless) => return true,
-            Ok(None) => return false,
-            Ok(Some(_)) => {}
-        }
-    }
 }

@@ -5,6 +5,7 @@ use super::directory::{Claimed, Directory, Refused};
 use super::hold::Kill;
 use super::meta;
 use super::{Channels, ready};
+use crate::adopter::Adopter;
 use crate::own_limits::Limits;
 use crate::process_setup;
 use crate::reap::{self, Childless};
@@ -43,6 +44,7 @@ pub fn group_name(supervisor: i32, request: &JobRequest) -> String {
 struct Job {
     own: Pid,
     confined: Option<Confined>,
+    adopter: Adopter,
     directory: Directory,
     group: Option<Group>,
     /// See [`Group::hold`].
@@ -85,7 +87,7 @@ pub fn run(request: JobRequest, channels: Channels, claimed: Claimed) -> ! {
     };
     let Channels { answer, stdin, null } = channels;
     let stdin = if request.has_stdin { Some(stdin) } else { None };
-    match start(&request, claimed, stdin, null.into()) {
+    match start(&request, claimed, stdin, null.into(), Adopter::of_this_process()) {
         Ok((job, meta)) => {
             let guard = nix::unistd::getppid().as_raw();
             ready::answer(answer, &Answer::Started { guard, meta: Box::new(meta) });
@@ -101,9 +103,15 @@ pub fn run(request: JobRequest, channels: Channels, claimed: Claimed) -> ! {
 
 type Fd = std::os::fd::OwnedFd;
 
-fn start(request: &JobRequest, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Result<(Job, Meta), Refused> {
+fn start(
+    request: &JobRequest,
+    claimed: Claimed,
+    stdin: Option<Fd>,
+    null: Fd,
+    mut adopter: Adopter,
+) -> Result<(Job, Meta), Refused> {
     let directory = Directory::begin(claimed, request)?;
-    let confined = confine(request, &directory).inspect_err(|_| directory.discard())?;
+    let confined = confine(request, &directory, &mut adopter).inspect_err(|_| directory.discard())?;
     let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
     let mut group = make_group(own, request);
     let kill = Kill::open(group.as_ref());
@@ -146,6 +154,7 @@ fn start(request: &JobRequest, claimed: Claimed, stdin: Option<Fd>, null: Fd) ->
                 _hold: group.as_ref().and_then(|group| group.hold().ok().flatten()),
                 own,
                 confined,
+                adopter,
                 directory,
                 group,
                 command: Some(command),
@@ -173,13 +182,22 @@ fn start(request: &JobRequest, claimed: Claimed, stdin: Option<Fd>, null: Fd) ->
     }
 }
 
-/// Enforces the job's rules. The init of a pid namespace exits after the last process, or when this process dies.
-fn confine(request: &JobRequest, directory: &Directory) -> Result<Option<Confined>, Refused> {
-    let Some(wanted) = &request.confinement else { return Ok(None) };
-    let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
-    let wanted = Confinement { own: Some(directory.places()), ..wanted.clone() };
-    let made = Confined::new(wanted, owner, None, None, &[std::process::id() as i32], None);
-    made.map(Some).map_err(|error| command::refused(&Failure::confining(&error), &request.cwd))
+/// Enforces the job's rules, and makes sure that something adopts orphans. The init of a pid namespace exits after the last
+/// process, or when this process dies.
+fn confine(request: &JobRequest, directory: &Directory, adopter: &mut Adopter) -> Result<Option<Confined>, Refused> {
+    let make = |wanted: &Confinement| {
+        let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
+        let wanted = adopter.complete(Confinement { own: Some(directory.places()), ..wanted.clone() });
+        Confined::new(wanted, owner, None, None, &[std::process::id() as i32], None)
+    };
+    let made = request.confinement.as_ref().map(make).transpose();
+    let confined = made.map_err(|error| command::refused(&Failure::confining(&error), &request.cwd))?;
+    let has_init = confined.as_ref().is_some_and(|confined| confined.init().is_some());
+    let adopted = if has_init { Ok(()) } else { adopter.ensure() };
+    adopted
+        .inspect_err(|_| confined.iter().for_each(Confined::clear))
+        .map_err(|error| command::refused(&Failure::new(StartStep::Prepare, &error), &request.cwd))?;
+    Ok(confined)
 }
 
 /// Removes the files that the confinement of a killed supervisor's job left on disk.
@@ -319,11 +337,17 @@ impl Job {
             if self.command == Some(ended.pid) {
                 self.command = None;
                 self.confined.iter().for_each(Confined::close);
+                self.adopter.close();
                 // Before its group is removed.
                 let out_of_memory = self.group.as_ref().is_some_and(limits::ran_out_of_memory);
                 self.ended = Some(EndedProcess { exit_code: ended.code, signal: ended.signal, out_of_memory });
             }
         }
+    }
+
+    /// The init of a pid namespace, which adopts orphans instead of this process.
+    fn init(&self) -> Option<i32> {
+        self.confined.as_ref().and_then(Confined::init).or(self.adopter.init().map(Pid::raw))
     }
 
     /// Whether process substitutions of the command, which has ended, may still print. Their end wakes the wait for it, except
@@ -332,7 +356,7 @@ impl Job {
         if self.ended.is_none() {
             return false;
         }
-        let init = self.confined.as_ref().and_then(Confined::init);
+        let init = self.init();
         let list = || members(self.own, self.group.as_ref());
         let counts = |stat: &Stat, _: &[Stat]| Some(stat.identity.pid.raw()) != init;
         let writers = Writers::look(list, counts, |_| false);
@@ -351,7 +375,7 @@ impl Job {
     /// Records how the command ended, as soon as its output is complete: its background processes may run forever.
     fn record(&mut self, childless: bool) {
         let Some(EndedProcess { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
-        let init = self.confined.as_ref().and_then(Confined::init);
+        let init = self.init();
         let is_other = |stat: &Stat| Some(stat.identity.pid.raw()) != init;
         // What cannot be looked up may be running.
         let has_other = || members(self.own, None).map_or(true, |members| members.iter().any(is_other));

@@ -14,7 +14,7 @@ use std::io;
 impl ProcessTable {
     /// True for session processes that belong to no command.
     fn is_own(&self, stat: &Stat) -> bool {
-        self.shell == Some(stat.identity.pid) || self.enclosure.owns(stat.identity.pid)
+        self.shell == Some(stat.identity.pid) || self.owns(stat.identity.pid)
     }
 
     /// True for the standby, and for former ones that have not ended yet.
@@ -24,7 +24,7 @@ impl ProcessTable {
 
     /// Whether some of these processes are not nacre's own.
     pub(super) fn has_programs(&self, members: &[Pid]) -> bool {
-        let is_own = |pid: &Pid| self.shell == Some(*pid) || self.is_standby(*pid) || self.enclosure.owns(*pid);
+        let is_own = |pid: &Pid| self.shell == Some(*pid) || self.is_standby(*pid) || self.owns(*pid);
         !members.iter().all(is_own)
     }
 
@@ -81,7 +81,7 @@ impl ProcessTable {
         let mut escaped = Vec::new();
         for stat in away {
             let Identity { pid, .. } = stat.identity;
-            let parent = Pid::new(stat.parent).filter(|parent| *parent != self.own && !self.enclosure.owns(*parent));
+            let parent = Pid::new(stat.parent).filter(|parent| *parent != self.own && !self.owns(*parent));
             let belongs = match parent {
                 // A rotation has left it in its group.
                 Some(parent) if Some(parent) == self.shell => !inside.contains(&pid),
@@ -107,7 +107,7 @@ impl ProcessTable {
     fn is_nacres(&self, pid: Pid) -> bool {
         self.shell == Some(pid)
             || self.is_standby(pid)
-            || self.enclosure.owns(pid)
+            || self.owns(pid)
             || self.helpers.pids().any(|helper| helper == pid)
     }
 
