@@ -26,6 +26,7 @@ export async function serve(settings: Settings): Promise<void> {
       const former = observers
       observers = []
       try {
+        await check(sandbox)
         await dispose(former)
         observers = await observe(sandbox, settings)
       } catch (error) {
@@ -164,7 +165,7 @@ function networkNotes({ allow, ask, secrets = {}, requests = {} }: NetworkRules)
 }
 
 /** Otherwise every call would fail. */
-async function check(sandbox: Sandbox): Promise<void> {
+async function check(sandbox: AnySandbox): Promise<void> {
   try {
     await checkSandbox(sandbox)
   } catch (error) {
