@@ -23,13 +23,9 @@ import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engin
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds } from '../helpers/until.js'
+import { GRACE, podman, programs, removeAll, shell, USER } from './real-podman.js'
 
-/** From scripts/test-engines.mjs. */
-const programs = process.env.NACRE_TEST_ENGINES ?? ''
 const ROUNDS = Number(process.env.NACRE_TEST_ROUNDS ?? 2)
-/** Milliseconds until an idle container stops. */
-const GRACE = 1000
-const USER = 501
 const root = path.dirname(path.dirname(__dirname))
 const { getuid, getgid } = process
 
@@ -69,20 +65,6 @@ async function open(options: EngineOptions = {}): Promise<EngineSandbox> {
   return sandbox
 }
 
-/** False if Podman stumbles over a container that stops at that moment. */
-function removeAll(): boolean {
-  try {
-    podman('rm', '--all', '--force', '--volumes', '--time', '0')
-    return true
-  } catch {
-    return false
-  }
-}
-
-function podman(...args: string[]): string {
-  return execFileSync(path.join(programs, 'podman'), args, { encoding: 'utf8', stdio: 'pipe' }).trim()
-}
-
 /** The command lines of all processes in a container; none if it does not run. */
 function inside(name: string): string[] {
   const script = 'for file in /proc/[0-9]*/cmdline; do tr "\\0" " " <$file; echo; done'
@@ -92,9 +74,6 @@ function inside(name: string): string[] {
 }
 
 const naps = (name: string) => inside(name).filter((line) => /^sleep 9\d\d/.test(line))
-
-const shell = async (sandbox: EngineSandbox, command: string) =>
-  (await sandbox.exec(command, { check: true })).stdout.trim()
 
 describe('in gVisor', () => {
   it('commands keep their state, in plain mode, and the capabilities say why', async () => {

@@ -21,9 +21,8 @@ import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engin
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
+import { GRACE, podman, programs, removeAll, shell, USER } from './real-podman.js'
 
-/** From scripts/test-engines.mjs. */
-const programs = process.env.NACRE_TEST_ENGINES ?? ''
 /** The OCI runtime, if not that of the engine. gvisor.test.ts has what is different in gVisor. */
 const { NACRE_TEST_RUNTIME: runtime } = process.env
 const withRuntime = { ...(runtime !== undefined && { runtime }) }
@@ -32,10 +31,6 @@ const runtimeWords = runtime === undefined ? [] : ['--runtime', runtime]
 const itOnLinux = (runtime === undefined ? it : () => {}) as typeof it
 const describeOnLinux = (runtime === undefined ? describe : () => {}) as typeof describe
 const bun = path.join(path.dirname(path.dirname(__dirname)), 'node_modules/.bin')
-/** Milliseconds until an idle container stops. */
-const GRACE = 1000
-/** The user of a Mac, who is not root. */
-const USER = 501
 
 let place: string
 let project: string
@@ -78,26 +73,9 @@ async function open(options: EngineOptions = {}): Promise<EngineSandbox> {
   return sandbox
 }
 
-/** False if Podman stumbles over a container that stops at that moment. */
-function removeAll(): boolean {
-  try {
-    podman('rm', '--all', '--force', '--volumes', '--time', '0')
-    return true
-  } catch {
-    return false
-  }
-}
-
-function podman(...args: string[]): string {
-  return execFileSync(path.join(programs, 'podman'), args, { encoding: 'utf8', stdio: 'pipe' }).trim()
-}
-
 function stateOf(name: string): string {
   return podman('inspect', '--format', '{{.State.Status}}', name)
 }
-
-const shell = async (sandbox: EngineSandbox, command: string) =>
-  (await sandbox.exec(command, { check: true })).stdout.trim()
 
 describe('a container', () => {
   it('has the project at the same path, and its files belong to this user outside', async () => {

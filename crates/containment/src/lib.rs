@@ -13,6 +13,7 @@
 pub mod cgroup;
 pub mod cpu_meter;
 pub mod descent_mark;
+pub mod extended_attributes;
 pub mod file_tree;
 pub mod fork;
 pub mod job;

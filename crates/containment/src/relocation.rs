@@ -8,6 +8,7 @@
 //! What another process creates in the source meanwhile is moved along: it is there and not in the copy. What another process
 //! removes there meanwhile may come back in the target.
 
+use crate::extended_attributes::{filled, is_label, is_mark};
 use crate::file_tree::{Check, Cursor, existing_names, names, remove_forced, unless};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timespec, Timestamps, Uid, XattrFlags, fchmod,
@@ -24,8 +25,6 @@ use std::path::{Path, PathBuf};
 
 /// How often a source is looked through in which other processes go on creating files.
 const ROUNDS: u32 = 8;
-/// Maximum bytes of an extended attribute, and of a list of them (xattr(7)).
-const MAX_XATTR: usize = 64 * 1024;
 const WRITE_AND_ENTER: u32 = 0o300;
 
 /// An entry of an open directory.
@@ -218,7 +217,7 @@ fn liken(from: &Cursor, to: &Cursor) -> Result<()> {
         list => list?,
     };
     for name in list.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok()) {
-        if is_of_entry(name.to_bytes()) {
+        if !is_mark(name.to_bytes()) && !is_label(name.to_bytes()) {
             let value = filled(|buffer| fgetxattr(from, name, buffer))?;
             unless(&[Errno::OPNOTSUPP], fsetxattr(to, name, &value, XattrFlags::empty()))?;
         }
@@ -226,24 +225,6 @@ fn liken(from: &Cursor, to: &Cursor) -> Result<()> {
     let time = |tv_sec: i64, tv_nsec: u64| Timespec { tv_sec, tv_nsec: tv_nsec as i64 };
     let last_access = time(found.st_atime, found.st_atime_nsec);
     futimens(to, &Timestamps { last_access, last_modification: time(found.st_mtime, found.st_mtime_nsec) })
-}
-
-/// Whether an extended attribute belongs to an entry, and not to a layer of the kernel or a security module, which gives its own.
-pub fn is_of_entry(name: &[u8]) -> bool {
-    let others: [&[u8]; 4] = [b"trusted.overlay.", b"user.overlay.", b"security.selinux", b"security.ima"];
-    !others.iter().any(|other| name.starts_with(other))
-}
-
-fn filled(call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
-    let mut short = [0; 256];
-    match call(&mut short) {
-        Err(Errno::RANGE) => {}
-        length => return Ok(short[..length?].to_vec()),
-    }
-    let mut long = vec![0; MAX_XATTR];
-    let length = call(&mut long)?;
-    long.truncate(length);
-    Ok(long)
 }
 
 fn kind(found: &Stat) -> FileType {

@@ -103,9 +103,9 @@ fn mount_root() -> io::Result<()> {
     put("root", ROOT, "overlay", MsFlags::empty(), &format!("lowerdir={low},upperdir={upper},workdir={work}"))
 }
 
-/// An overlay opens a file with `O_NOATIME` wherever its mounter may, as root of the guest may everywhere. The file server of an
-/// ordinary user, for whom root's files have another owner, may not: open(2) gives EPERM. So an overlay in between does not ask
-/// for that, by a mounter without that right.
+/// An overlay opens files with `O_NOATIME` if its mounter may, and root of the guest may for every file. The file server of an
+/// ordinary user may only for that user's files: for those of root, open(2) fails with EPERM. So another overlay is in between,
+/// which is mounted without that right.
 fn readable_by_others() -> io::Result<String> {
     let (low, none) = (format!("{LAYER}/low"), format!("{LAYER}/none"));
     fs::create_dir(&low)?;

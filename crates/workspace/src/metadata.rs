@@ -1,7 +1,7 @@
 //! Mode, owner, extended attributes and times of an entry, and how they are given to another.
 
 use crate::tree::{open_path, own_path, status};
-use nacre_containment::relocation::is_of_entry;
+use nacre_containment::extended_attributes::{filled, is_label, is_mark};
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chmod, chownat, fstat, getxattr,
     listxattr, removexattr, setxattr, utimensat,
@@ -10,9 +10,6 @@ use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-
-/// Maximum bytes of an extended attribute, and of a list of them (xattr(7)).
-const MAX_XATTR: usize = 64 * 1024;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,7 +210,7 @@ fn attributes_of(entry: &OwnedFd, is_wanted: impl Fn(&[u8]) -> bool) -> Result<B
     };
     let mut found = BTreeMap::new();
     let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    for name in names.filter(|name| (is_of_entry(name) || is_mark(name)) && is_wanted(name)) {
+    for name in names.filter(|name| !is_label(name) && is_wanted(name)) {
         match filled(|buffer| getxattr(&path, name, buffer)) {
             Ok(value) => {
                 found.insert(name.to_vec(), value);
@@ -223,22 +220,4 @@ fn attributes_of(entry: &OwnedFd, is_wanted: impl Fn(&[u8]) -> bool) -> Result<B
         }
     }
     Ok(found)
-}
-
-/// What a call writes to a buffer. Most lists and values are short.
-fn filled(call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
-    let mut short = [0; 256];
-    match call(&mut short) {
-        Err(Errno::RANGE) => {}
-        length => return Ok(short[..length?].to_vec()),
-    }
-    let mut long = vec![0; MAX_XATTR];
-    let length = call(&mut long)?;
-    long.truncate(length);
-    Ok(long)
-}
-
-/// Whether an attribute is the kernel's, in a layer.
-fn is_mark(name: &[u8]) -> bool {
-    name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.")
 }
