@@ -182,6 +182,9 @@ pub fn denial(Denial { what, caller }: Denial) -> NativeDenial {
             ..NativeDenial::default()
         },
         DeniedUse::Call(target) => NativeDenial { target, cause: "call".into(), ..NativeDenial::default() },
+        DeniedUse::InternetSocket(target) => {
+            NativeDenial { target, cause: "internet-socket".into(), ..NativeDenial::default() }
+        }
         DeniedUse::Limit(name) => {
             NativeDenial { target: name.into(), cause: "limit".into(), ..NativeDenial::default() }
         }

@@ -23,7 +23,6 @@ pub fn rules(given: NativeIsolation) -> Isolation {
             read: given.read.map(paths),
             write: paths(given.write),
             protect: paths(given.protect),
-            rules_file: given.rules_file.map(Into::into),
             hide: paths(given.hide).into_iter().chain(logs).collect(),
             mounts: given
                 .mounts
@@ -39,6 +38,7 @@ pub fn rules(given: NativeIsolation) -> Isolation {
         },
         own_processes: given.own_processes,
         best_effort: given.best_effort,
+        rules_file: given.rules_file.map(Into::into),
         explains: given.explain,
         learns: given.learn,
         guarding: match given.guarding.as_str() {

@@ -8,12 +8,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { type EngineSandbox, openSandbox } from 'nacre/engine'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { holds } from '../helpers/until.js'
 import { type Attempt, attempts } from '../isolation/attempts/index.js'
 import { Programs } from '../isolation/tiers.js'
+import { programs, removeAll, USER } from './real-podman.js'
 
-/** From scripts/test-engines.mjs. */
-const programs = process.env.NACRE_TEST_ENGINES ?? ''
-const USER = 501
 /** The image has a smaller perl of the same release of Debian. */
 const PERL = ['/usr/share/perl', `/usr/lib/${process.arch === 'x64' ? 'x86_64' : 'aarch64'}-linux-gnu/perl`]
 
@@ -36,7 +35,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await sandbox?.destroy()
-  execFileSync(path.join(programs, 'podman'), ['rm', '--all', '--force', '--volumes', '--time', '0'])
+  await holds(removeAll)
   copy?.remove()
   rmSync(place, { recursive: true, force: true })
 })

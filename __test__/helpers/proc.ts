@@ -1,7 +1,7 @@
 /** The kernel's view of processes, read only from /proc. The rest of it is shared with the random testers. */
 import { readdirSync, readFileSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
-import { carries, listProcesses, read } from '../../scripts/fuzz/world.mjs'
+import { carries, listProcesses, read, show } from '../../scripts/fuzz/world.mjs'
 import { until } from './until.js'
 
 export {
@@ -49,13 +49,19 @@ export function commandLine(pid: number): string {
   return read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').trim()
 }
 
-/** The number of ppoll(2), in which a shell and its standby wait for a request. */
-const WAIT = process.arch === 'arm64' ? 73 : 271
+/** The numbers of ppoll(2) and wait4(2). */
+const [PPOLL, WAIT4] = process.arch === 'arm64' ? ([73, 260] as const) : ([271, 61] as const)
 
-/** Whether a shell or standby waits for its next request. An ordinary user only sees that it sleeps. */
-export function isReceiving(pid: number): boolean {
+/** Whether a shell or standby waits for its next request, in ppoll(2). */
+export const isReceiving = (pid: number) => isIn(pid, PPOLL)
+
+/** Whether a shell waits for a program, in wait4(2). */
+export const isWaiting = (pid: number) => isIn(pid, WAIT4)
+
+/** Whether a process waits in this system call. An ordinary user only sees that it sleeps. */
+function isIn(pid: number, call: number): boolean {
   try {
-    return Number.parseInt(readFileSync(`/proc/${pid}/syscall`, 'latin1'), 10) === WAIT
+    return Number.parseInt(readFileSync(`/proc/${pid}/syscall`, 'latin1'), 10) === call
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') return false
     return listProcesses().some((entry) => entry.pid === pid && entry.state === 'S')
@@ -116,8 +122,12 @@ export async function untilRuns(words: string, times = 1): Promise<void> {
 
 /** Waits until a process is stopped. */
 export async function untilStopped(pid: number): Promise<void> {
+  const found = () => listProcesses().find((entry) => entry.pid === pid)
   await until(
-    () => listProcesses().some((entry) => entry.pid === pid && entry.state === 'T') || undefined,
-    () => `process ${pid} does not stop`,
+    () => found()?.state === 'T' || undefined,
+    () => {
+      const entry = found()
+      return entry ? `process ${show(entry)} does not stop` : `process ${pid} has ended`
+    },
   )
 }

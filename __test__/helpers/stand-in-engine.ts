@@ -24,8 +24,8 @@ printf '%s\\n' "$(basename "$0") $*" >>"$state/log"
 kind=$1; [[ $kind =~ ^(image|system|volume)$ ]] && kind="$1 $2"
 for name; do :; done
 [ -e "$state/on-\${kind// /-}" ] && . "$state/on-\${kind// /-}"
-# An engine does one thing with its containers after another.
-[ "$kind" = exec ] || { exec 9>"$state/lock"; flock 9; }
+# An engine does one thing with its containers after another. Meanwhile it says what it is, for which it has three seconds.
+[[ $kind =~ ^(exec|info|system status)$ ]] || { exec 9>"$state/lock"; flock 9; }
 
 # Keeps what the words of a new container say: its labels as JSON, and where its runtime is.
 create() {

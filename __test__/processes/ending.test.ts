@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
-import { isAlive, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
+import { isAlive, isWaiting, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { itInSandbox } from '../helpers/sandbox-test.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { blockUntil, holds } from '../helpers/until.js'
@@ -121,6 +121,8 @@ describe('kill', () => {
           await using session = await sandbox.createSession()
           const process = await session.startProcess(command(nap), { pty })
           await untilRuns(nap)
+          // A SIGINT just when bash begins to wait makes it loop until SIGKILL: bash 5.2 has no handler to restore yet.
+          await holds(() => isWaiting(process.pid))
           expect(await process.kill('SIGINT'), state).toBe(true)
           expect((await process.getLogs()).stdout, state).toMatch(/^(up\s+)?caught\s*$/)
           const end = { status: 'killed', exitCode: 7, signal: null, reason: 'killed' }

@@ -219,7 +219,7 @@ pub struct NativeDenial {
     pub target: String,
     /// What has refused it.
     #[napi(
-        ts_type = "'unlisted' | 'program' | 'denied' | 'address' | 'answer' | 'request' | 'socket' | 'read' | 'write' | 'hide' | 'protect' | 'project' | 'file' | 'library' | 'call' | 'limit' | 'config' | 'appeared'"
+        ts_type = "'unlisted' | 'program' | 'denied' | 'address' | 'answer' | 'request' | 'socket' | 'read' | 'write' | 'hide' | 'protect' | 'project' | 'file' | 'library' | 'call' | 'internet-socket' | 'limit' | 'config' | 'appeared'"
     )]
     pub cause: String,
     /// The tree that the rule has to have, or not to have, for a file.

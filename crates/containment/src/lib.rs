@@ -30,5 +30,6 @@ pub mod rest;
 pub mod session_mark;
 pub mod signal;
 pub mod tree;
+pub mod user_namespace;
 pub mod waiting;
 pub mod watch;

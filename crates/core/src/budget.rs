@@ -17,7 +17,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 /// The shortest time between two looks.
@@ -26,9 +26,6 @@ const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST_IDLE: Duration = Duration::from_secs(1);
 /// Looks take at most one part in so many of a processor.
 const SHARE: u32 = 20;
-
-/// Only the task that looks uses it; a thread that may block reads it.
-type SharedMeter = Arc<Mutex<CpuMeter>>;
 
 /// What has a budget.
 #[derive(Clone, Debug)]
@@ -133,13 +130,13 @@ impl SessionBudgets {
         }
         let budgets = Arc::clone(self);
         tokio::spawn(async move {
-            let meter = Arc::new(Mutex::new(CpuMeter::of_tree(supervisor.pid(), group)));
-            let used_up = run_out(&budgets.budgets, &meter, &budgets.begins, supervisor.ended()).await;
+            let mut meter = Some(CpuMeter::of_tree(supervisor.pid(), group));
+            let used_up = run_out(&budgets.budgets, &mut meter, &budgets.begins, supervisor.ended()).await;
             if let Some(budget) = used_up {
                 budgets.on_used_up.call(budget);
                 // What goes on until it is ended counts against the sandbox.
                 supervisor.ended().await;
-                let _ = charge(&meter, &budgets.budgets).await;
+                let _ = charge(&mut meter, &budgets.budgets).await;
             }
         });
     }
@@ -154,16 +151,18 @@ pub(crate) async fn used_up_by(
 ) -> Option<KilledBy> {
     let tree = process.birth().await?.tree;
     let others = Box::new(move || Some([others()?, tree.spare.clone()].concat()));
-    let meter = Arc::new(Mutex::new(CpuMeter::of_part(tree.guardian, tree.group, others)));
+    let mut meter = Some(CpuMeter::of_part(tree.guardian, tree.group, others));
     // What was used before the command counts against nothing.
-    charge(&meter, &[]).await?;
-    run_out(std::slice::from_ref(budget), &meter, &Notify::new(), process.wait()).await.map(|budget| budget.killer())
+    charge(&mut meter, &[]).await?;
+    run_out(std::slice::from_ref(budget), &mut meter, &Notify::new(), process.wait())
+        .await
+        .map(|budget| budget.killer())
 }
 
 /// Looks until one of the budgets is used up. `None` once what was looked at has ended; that is charged, too.
 async fn run_out<'a>(
     budgets: &'a [Arc<Budget>],
-    meter: &SharedMeter,
+    meter: &mut Option<CpuMeter>,
     begins: &Notify,
     ended: impl Future<Output = ()>,
 ) -> Option<&'a Arc<Budget>> {
@@ -201,10 +200,13 @@ async fn run_out<'a>(
     }
 }
 
-/// Looks, and charges what was used since the last look. Returns that; `None` if it cannot be seen.
-async fn charge(meter: &SharedMeter, budgets: &[Arc<Budget>]) -> Option<Duration> {
-    let meter = Arc::clone(meter);
-    let used = tokio::task::spawn_blocking(move || meter.blocking_lock().used()).await.ok()??;
+/// Looks, and charges what was used since the last look. Returns that; `None` if it cannot be seen. The meter is on a thread that may
+/// block meanwhile.
+async fn charge(meter: &mut Option<CpuMeter>, budgets: &[Arc<Budget>]) -> Option<Duration> {
+    let mut moved = meter.take()?;
+    let (used, moved) = tokio::task::spawn_blocking(move || (moved.used(), moved)).await.ok()?;
+    *meter = Some(moved);
+    let used = used?;
     budgets.iter().for_each(|budget| budget.charge(used));
     Some(used)
 }

@@ -81,8 +81,7 @@ pub fn denials(
     requests: &Requests,
 ) -> Result<Option<Denials>, Error> {
     let refuses = confinement.brokered || confinement.network == Network::Proxy;
-    let rules_file = || confinement.judged().and_then(|files| files.rules_file.clone());
-    let new = || Denials::new(answering.asking.clone(), rules_file(), confinement.learns(), requests);
+    let new = || Denials::new(answering.asking.clone(), confinement.learns(), requests);
     refuses
         .then(new)
         .transpose()

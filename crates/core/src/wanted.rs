@@ -63,6 +63,8 @@ pub enum DeniedUse {
     File(FileRefusal),
     /// A system call, which the filter refuses.
     Call(String),
+    /// The same for a socket to the internet, which the rules for hosts refuse.
+    InternetSocket(String),
     /// More of something than this limit allows.
     Limit(&'static str),
     /// A change of a key of git's config: it stays in the session's copy.
@@ -136,7 +138,8 @@ impl Denial {
             DeniedUse::Connection(wanted, _) => wanted.size(),
             DeniedUse::File(FileRefusal { path, tree, .. }) => path.as_os_str().len() + tree.as_os_str().len(),
             DeniedUse::Limit(_) => 0,
-            DeniedUse::Call(text) | DeniedUse::Config(text) | DeniedUse::Appeared(text) => text.len(),
+            DeniedUse::Call(text) | DeniedUse::InternetSocket(text) => text.len(),
+            DeniedUse::Config(text) | DeniedUse::Appeared(text) => text.len(),
         };
         what + self.caller.as_ref().map_or(0, |caller| caller.size())
     }

@@ -134,6 +134,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         landlock,
         sockets,
         brokered: offer.broker.is_ok(),
+        rules_file: rules.rules_file.clone(),
         observed,
         redirects: network == Network::Proxy && has_network && offer.redirects.is_ok(),
         temporary,
@@ -244,7 +245,7 @@ fn by_landlock(rules: &Rules, offer: &Offer) -> Result<Option<Filesystem>, Unsup
             path.display(),
             refused()
         );
-        let is_rules_file = rules.filesystem.rules_file.as_ref() == Some(path);
+        let is_rules_file = rules.rules_file.as_ref() == Some(path);
         drop_or(if is_rules_file { "isolationFile" } else { rule }, reason)?;
         list.retain(|path| !is_within(path, &write));
     }

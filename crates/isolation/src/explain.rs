@@ -345,7 +345,7 @@ impl Judge<'_> {
         let within = |list: &[PathBuf]| list.iter().find(|root| path.starts_with(root)).cloned();
         match (within(&self.files.write), within(&self.files.protect)) {
             (None, _) => Some((Rule::Write, directory.to_path_buf())),
-            (Some(_), Some(tree)) if self.files.rules_file.as_ref() == Some(&tree) => Some((Rule::File, tree)),
+            (Some(_), Some(tree)) if self.confinement.rules_file.as_ref() == Some(&tree) => Some((Rule::File, tree)),
             (Some(_), Some(tree)) if self.files.project.protect.contains(&tree) => Some((Rule::Project, tree)),
             (Some(_), Some(tree)) => Some((Rule::Protect, tree)),
             (Some(_), None) => None,

@@ -9,14 +9,13 @@ mod modes;
 mod processes;
 mod programs;
 
-use crate::broker::{RENAMES_OF_32_BITS, observed_calls, renaming_calls};
+use crate::broker::{observed_calls, renaming_calls, renaming_calls_of_32_bits};
 use builder::{ARCH, Builder, NUMBER, argument, refuse};
 use nacre_protocol::confinement::{Confinement, Sockets};
 use std::io;
 
 pub use builder::Program;
-pub use calls::describe as describe_refused;
-pub use modes::SYS_FCHMODAT2;
+pub use calls::{describe as describe_refused, is_internet_socket};
 
 /// Flags of clone(2), clone3(2) and unshare(2) that create namespaces, including the time namespace.
 const NAMESPACE_FLAGS: u32 = 0x7E02_0080;
@@ -81,10 +80,11 @@ pub fn of_renames() -> Program {
         filter.0
     };
     let mut filter = Builder::default();
-    let mut native = renaming_calls();
-    let mut others = RENAMES_OF_32_BITS.into_iter();
-    for (architecture, part) in [(ARCHITECTURE, passing(&mut native)), (ARCHITECTURE_OF_32_BITS, passing(&mut others))]
-    {
+    let parts = [
+        (ARCHITECTURE, passing(&mut renaming_calls())),
+        (ARCHITECTURE_OF_32_BITS, passing(&mut renaming_calls_of_32_bits())),
+    ];
+    for (architecture, part) in parts {
         filter.load(ARCH);
         filter.jump(equal, architecture, 0, part.len() as u8);
         filter.0.extend(part);

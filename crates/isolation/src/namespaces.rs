@@ -9,15 +9,15 @@ use crate::init::{self, Guards};
 use crate::{mounts, network};
 use nacre_containment::fork::{fork, kill, wait};
 use nacre_containment::mount_table;
+use nacre_containment::user_namespace::{map_ids, own_ids};
 use nacre_protocol::confinement::{Confinement, Namespaces, Network};
 use nacre_protocol::socket;
 use nix::poll::PollFlags;
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The namespaces of a session, kept alive by descriptors.
@@ -116,7 +116,8 @@ pub fn create(
 /// The parent's side: maps the user, waits for the report, opens the namespaces.
 fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc::c_int)]) -> io::Result<Handles> {
     if wanted.user {
-        map_user(child)?;
+        let own = own_ids();
+        map_ids(&child.to_string(), own, own)?;
     }
     socket::send(ours.as_fd(), b"+", &[])?;
     await_message(ours)?;
@@ -180,23 +181,6 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedF
         }
     }
     Ok(sockets)
-}
-
-/// Maps the only user and group of a user namespace: those of this process, under their own numbers.
-fn map_user(child: i32) -> io::Result<()> {
-    let directory = format!("/proc/{child}");
-    let write = |name: &str, text: String| {
-        let path = Path::new(&directory).join(name);
-        File::options()
-            .write(true)
-            .open(&path)
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot map the user ({name}): {error}")))
-    };
-    let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    write("setgroups", "deny".into())?;
-    write("uid_map", format!("{user} {user} 1"))?;
-    write("gid_map", format!("{group} {group} 1"))
 }
 
 impl Handles {

@@ -13,9 +13,6 @@ pub struct Filesystem {
     pub write: Vec<PathBuf>,
     /// Trees that are readable but never writable.
     pub protect: Vec<PathBuf>,
-    /// The file among them that has the rules. It only explains refusals, so states and the supervisor do without it.
-    #[serde(skip)]
-    pub rules_file: Option<PathBuf>,
     /// Trees that appear empty or missing.
     pub hide: Vec<PathBuf>,
     /// Directories that appear at another place. They are writable. The other lists are about the machine's own files,
@@ -112,6 +109,9 @@ pub struct Rules {
     pub own_processes: bool,
     /// Whether rules that cannot be enforced here are dropped instead of refused.
     pub best_effort: bool,
+    /// The file with the rules, if they protect it. It only explains refusals, so states do without it.
+    #[serde(skip)]
+    pub rules_file: Option<PathBuf>,
     /// Whether attempts to use files are observed. It changes nothing that programs can do, so states do without it.
     #[serde(skip)]
     pub explains: bool,
@@ -279,6 +279,8 @@ pub struct Confinement {
     pub refuses_ipc: bool,
     /// Whether a broker makes connections. Otherwise programs have no Unix sockets except pairs.
     pub brokered: bool,
+    /// The file with the rules, if they protect it.
+    pub rules_file: Option<PathBuf>,
     /// What the broker judges attempts to use files by, if it is to report them.
     pub observed: Option<Observed>,
     /// Whether programs that ignore the proxy reach it all the same: the broker redirects their connections, and a resolver
@@ -332,6 +334,7 @@ impl Confinement {
             refuses_scheduling: false,
             refuses_ipc: false,
             brokered: false,
+            rules_file: None,
             observed: None,
             redirects: false,
             temporary: PRIVATE_TMP.into(),

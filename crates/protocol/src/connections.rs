@@ -22,6 +22,8 @@ pub enum ConnectionReport {
     File(FileRefusal, Caller),
     /// A system call that the filter refuses.
     Call(String, Caller),
+    /// The same for a socket to the internet, which the rules for hosts refuse.
+    InternetSocket(String, Caller),
     /// A connection to the proxy, from this address. Sent before the program can use it.
     Proxied(SocketAddr, Caller),
 }

@@ -7,6 +7,7 @@
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
+use std::hash::{BuildHasher, RandomState};
 use std::os::fd::OwnedFd;
 
 /// The name of a files helper's process, at most 15 characters (prctl(2), `PR_SET_NAME`).
@@ -30,9 +31,10 @@ const TEMPORARY_PREFIX: &[u8] = b".nacre-";
 const TEMPORARY_SUFFIX: &[u8] = b".tmp";
 const TEMPORARY_DIGITS: usize = 16;
 
-/// The name of a file that exists until a call has succeeded.
-pub fn temporary_name(random: u64) -> Vec<u8> {
-    [TEMPORARY_PREFIX, format!("{random:016x}").as_bytes(), TEMPORARY_SUFFIX].concat()
+/// A new random name, of a file that exists until a call has succeeded.
+pub fn temporary_name() -> Vec<u8> {
+    let random = format!("{:016x}", RandomState::new().hash_one(0));
+    [TEMPORARY_PREFIX, random.as_bytes(), TEMPORARY_SUFFIX].concat()
 }
 
 /// True for names of [`temporary_name`]. Watches and the changes of a workspace omit them.
@@ -311,7 +313,8 @@ mod tests {
 
     #[test]
     fn only_names_of_this_engine_are_temporary() {
-        assert!(is_temporary(&temporary_name(0)) && is_temporary(&temporary_name(u64::MAX)));
+        assert!(is_temporary(&temporary_name()) && is_temporary(b".nacre-0000000000000001.tmp"));
+        assert_ne!(temporary_name(), temporary_name());
         for name in [&b".nacre-0123456789abcde.tmp"[..], b".nacre-0123456789abcdeg.tmp", b"a.tmp", b".nacre-.tmp"] {
             assert!(!is_temporary(name), "{}", name.escape_ascii());
         }

@@ -8,13 +8,13 @@ use crate::machine::{self, Parts};
 use crate::settings::{Guest, Settings, VARIABLE};
 use crate::view;
 use nacre_containment::fork::{fork, kill, wait};
+use nacre_containment::user_namespace::{map_ids, own_ids};
 use nacre_protocol::confinement::Namespaces;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
-use nix::unistd::{getegid, geteuid};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -102,13 +102,11 @@ fn start(settings: &Settings, found: Found) -> Result<i32, Unavailable> {
 fn enter_namespaces() -> io::Result<Namespaces> {
     let flags =
         CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
-    let (user, group) = (geteuid(), getegid());
+    let own = own_ids();
     let is_user = unshare(flags).is_err();
     if is_user {
         unshare(flags | CloneFlags::CLONE_NEWUSER)?;
-        fs::write("/proc/self/setgroups", "deny")?;
-        fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
-        fs::write("/proc/self/gid_map", format!("0 {group} 1"))?;
+        map_ids("self", (0, 0), own)?;
     }
     Ok(Namespaces { user: is_user, ipc: true, network: true, processes: true })
 }

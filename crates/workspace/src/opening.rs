@@ -3,14 +3,13 @@
 use crate::failure::{Failure, errno_of, while_doing};
 use crate::overlay::Mounter;
 use nacre_containment::mount_table;
+use nacre_containment::user_namespace::{map_ids, own_ids};
 use rustix::fs::{
     AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx, unlinkat,
 };
 use rustix::io::{Errno, Result};
 use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
-use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,13 +32,9 @@ pub fn enter_namespaces() -> std::result::Result<Mounter, Failure> {
             let refused = |error: io::Error| {
                 Failure::Unsupported(format!("programs cannot have mounts of their own here: {error}"))
             };
-            let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+            let own = own_ids();
             unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(|errno| refused(errno.into()))?;
-            let map = |name: &str, text: String| fs::write(format!("/proc/self/{name}"), text);
-            map("setgroups", "deny".into())
-                .and_then(|()| map("uid_map", format!("{user} {user} 1")))
-                .and_then(|()| map("gid_map", format!("{group} {group} 1")))
-                .map_err(refused)?;
+            map_ids("self", own, own).map_err(refused)?;
             Mounter::User
         }
     };
@@ -175,6 +170,7 @@ pub fn cannot_mount(errno: Errno) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn only_another_directory_was_created_at_another_time() {

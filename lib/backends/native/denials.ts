@@ -56,7 +56,9 @@ function ruleOf(native: NativeDenial): Pick<Denial, 'kind' | 'rule' | 'fix'> {
     case 'project':
       return { kind: 'write', rule: 'isolation.preset' }
     case 'call':
-      return { kind: 'syscall', rule: target.startsWith('socket(AF_INET') ? NETWORK : 'isolation' }
+      return { kind: 'syscall', rule: 'isolation' }
+    case 'internet-socket':
+      return { kind: 'syscall', rule: NETWORK }
     case 'limit':
       return { kind: 'limit', rule: `limits.${target}` }
     // What a preset would protect.

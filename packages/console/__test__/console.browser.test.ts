@@ -1,28 +1,16 @@
 /** The console in the Chromium of the system, on a real server. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { record } from '@nacre/console'
 import { serve } from '@nacre/server'
 import { type IsolationRules, Sandbox } from 'nacre'
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { launchChromium } from '../../../__test__/helpers/chromium.js'
+import type { Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { findingsOfAxe, useChromium } from '../../../__test__/helpers/chromium.js'
 import { startOrigin } from '../../../__test__/helpers/origin.js'
 import { temporary } from '../../../__test__/helpers/temporary.js'
 import { holds, until } from '../../../__test__/helpers/until.js'
 
 const TOKEN = 'a-token-for-the-console'
-/** The source of axe, which the policy of the page would not load. */
-const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8')
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchChromium()
-}, 60_000)
-
-afterAll(async () => {
-  await browser?.close()
-})
+const browser = useChromium()
 
 interface Place {
   page: Page
@@ -61,7 +49,7 @@ async function withConsole(test: (place: Place) => Promise<void>, given: Given =
     ...(workspace ? { cwd: directory, workspace: { mode: 'copy-on-write', undoSteps: 5 } } : {}),
   })
   const serving = await serve(sandbox, { port: 0, token: TOKEN, console: true, recordings })
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme })
+  const context = await browser().newContext({ viewport: { width, height }, colorScheme: scheme })
   const page = await context.newPage()
   const problems: string[] = []
   page.on('pageerror', (error) => problems.push(error.message))
@@ -189,11 +177,7 @@ describe('the console', () => {
         await sandbox.exec(`curl -s https://${host}/first; curl -s -d x https://${host}/second`)
         await shows(page, '#requests h2', 'Requests 2')
         await shows(page, '#requests tbody', /POST \/second.*denied: rule.*GET \/first.*200/s)
-        await page.evaluate(AXE)
-        const violations = await page.evaluate(
-          "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
-        )
-        expect(violations).toEqual([])
+        expect(await findingsOfAxe(page)).toEqual([])
         const rows = page.locator('#requests tbody tr')
         await page.check('#requests input[type=checkbox]')
         await holds(async () => (await rows.count()) === 1)
@@ -219,11 +203,7 @@ describe('the console', () => {
         const syscall = /unshare\(CLONE_NEWUSER\).*syscall.*unshare.*isolation/s
         const write = /\/opt\/new.*write.*isolation\.filesystem\.write with \/opt/s
         await shows(page, '#denials tbody', new RegExp(`${syscall.source}.*${write.source}`, 's'))
-        await page.evaluate(AXE)
-        const violations = await page.evaluate(
-          "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
-        )
-        expect(violations).toEqual([])
+        expect(await findingsOfAxe(page)).toEqual([])
         const rows = page.locator('#denials tbody tr')
         await page.fill('#denials input[type=search]', 'CLONE_')
         await holds(async () => (await rows.count()) === 1)
@@ -242,11 +222,7 @@ describe('the console', () => {
         await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:1')
         await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:2')
         await holds(async () => (await page.title()) === '(2) nacre console')
-        await page.evaluate(AXE)
-        const violations = await page.evaluate(
-          "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
-        )
-        expect(violations).toEqual([])
+        expect(await findingsOfAxe(page)).toEqual([])
         await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
         await holds(async () => (await page.locator('#questions strong').count()) === 1)
         await page.click('button[aria-label="Deny: 192.0.2.77:2"]')
@@ -629,10 +605,7 @@ describe('the console', () => {
             await sandbox.exec('echo hello; false')
             await sandbox.startProcess('read -r x', { pty: true, processId: 'asks' })
             await shows(page, 'article[data-place$="/ asks"] .badge', 'waits for input')
-            await page.evaluate(AXE)
-            expect(
-              await page.evaluate("axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)"),
-            ).toEqual([])
+            expect(await findingsOfAxe(page)).toEqual([])
             const overflow = await page.evaluate(
               'document.documentElement.scrollWidth - document.documentElement.clientWidth',
             )

@@ -4,23 +4,14 @@ import { createRequire } from 'node:module'
 import path from 'node:path'
 import { type ServeOptions, serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
-import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { launchChromium } from '../../../__test__/helpers/chromium.js'
+import type { BrowserContext, Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { findingsOfAxe, useChromium } from '../../../__test__/helpers/chromium.js'
 import { temporary } from '../../../__test__/helpers/temporary.js'
 import { until } from '../../../__test__/helpers/until.js'
 
 const TOKEN = 'a-token-for-the-console'
-const AXE = readFileSync(createRequire(__filename).resolve('axe-core/axe.min.js'), 'utf8')
-let browser: Browser
-
-beforeAll(async () => {
-  browser = await launchChromium()
-}, 60_000)
-
-afterAll(async () => {
-  await browser?.close()
-})
+const browser = useChromium()
 
 /** A page with a script of the program's, a cookie, and what was sent to it. */
 const PROGRAM = `
@@ -62,7 +53,7 @@ async function withForks(
   for (const fork of [red, blue])
     await (await fork.startProcess(['node', '-e', PROGRAM, fork.name ?? ''])).waitForLog('up')
   const serving = await serve(sandbox, { port: 0, console: true, forks: true, ...options })
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 } })
+  const context = await browser().newContext({ viewport: { width: 1280, height: 900 } })
   const openConsole = async (width = 1280) => {
     const page = await context.newPage()
     const problems: string[] = []
@@ -181,10 +172,7 @@ describe('the console with forks', () => {
         await red.exec('echo > new')
         const { page } = await openConsole(width)
         await shows(page, 'article[data-fork=red] .groups', 'Source 1')
-        await page.evaluate(AXE)
-        expect(
-          await page.evaluate("axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)"),
-        ).toEqual([])
+        expect(await findingsOfAxe(page)).toEqual([])
         expect(
           await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth'),
         ).toBe(0)

@@ -12,7 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { record } from '@nacre/console'
@@ -22,7 +22,7 @@ import { describe, expect, it } from 'vitest'
 import { withClient } from '../../../__test__/contract/helper.js'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { until } from '../../../__test__/helpers/until.js'
+import { holds, until } from '../../../__test__/helpers/until.js'
 import { onlyCast, screenAfter, screenOf, withDirectory } from './places.js'
 
 function itRecords(name: string, test: (sandbox: AnySandbox, directory: string) => Promise<void>): void {
@@ -216,6 +216,51 @@ describe('a hostile server', () => {
       server.close()
     }))
 })
+
+it('a resize that is reported after the last output comes before the end', () =>
+  withDirectory(async (directory) => {
+    const frame = (data: object) => `data: ${JSON.stringify({ time: new Date(), ...data })}\n\n`
+    const started = { type: 'processStarted', cursor: 2, sessionId: 's', command: 'x', pid: 1 }
+    const feeds: ServerResponse[] = []
+    const server = createServer((request, response) => {
+      response.setHeader('x-nacre-instance', 'one')
+      if (request.url === '/v1/processes') return void response.end('{"processes":[]}')
+      response.setHeader('content-type', 'text/event-stream')
+      if (!request.url?.startsWith('/v1/events')) {
+        const output = { type: 'stdout', cursor: 4, data: 'x' }
+        const exit = { type: 'exit', exitCode: 4, signal: null, reason: 'exit' }
+        return void response.end(frame(output) + frame(exit) + frame({ type: 'end' }))
+      }
+      feeds.push(response)
+      const begin = frame({ type: 'begin', cursor: feeds.length > 1 ? 4 : 1 })
+      const terminal = { cols: 60, rows: 10 }
+      response.write(begin + (feeds.length > 1 ? '' : frame({ ...started, id: 'p', terminal })))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const recorder = await record(new SandboxClient({ url: `http://127.0.0.1:${port}` }), { directory })
+    // What is written has waited for longer than the end.
+    await holds(() => readdirSync(directory).some((file) => statSync(path.join(directory, file)).size > 0))
+    const ended = {
+      type: 'processEnded',
+      cursor: 4,
+      id: 'p',
+      exitCode: 4,
+      signal: null,
+      reason: 'exit',
+      killedBy: null,
+    }
+    feeds[0]?.write(frame({ type: 'processResized', cursor: 3, id: 'p', cols: 70, rows: 12 }) + frame(ended))
+    await recorder.close()
+    const { events } = onlyCast(directory, 'process-p')
+    expect(events.map((event) => event.slice(1))).toEqual([
+      ['o', 'x'],
+      ['r', '70x12'],
+      ['x', '4'],
+    ])
+    server.closeAllConnections()
+    server.close()
+  }))
 
 describe('a recording whose file a command has replaced', () => {
   const replacements: [name: string, replace: (file: string, secret: string) => void][] = [

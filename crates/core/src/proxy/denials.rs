@@ -9,14 +9,12 @@ use crate::sys;
 use crate::wanted::{Denial, Denied, DeniedUse, PassedBytes, Refuser, Wanted};
 use nacre_containment::lock::Lock;
 use nacre_protocol::connections::{Caller, ConnectionReport, LONGEST_REPORT};
-use nacre_protocol::refusal::Rule;
 use nacre_protocol::{message, socket};
 use nix::poll::PollFlags;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -57,22 +55,14 @@ struct Reported {
     session: Arc<str>,
     /// Nothing is refused, and the broker reports each file once.
     learns: bool,
-    /// The file with the rules, which the broker takes for any other one that they protect.
-    rules_file: Option<PathBuf>,
     /// The processes that have connected to the proxy, by their addresses.
     callers: VecDeque<(SocketAddr, Arc<Caller>)>,
 }
 
 impl Reported {
     /// Adds a denial, unless it is listed: programs try the same target again and again.
-    fn add(&mut self, mut denial: Denial) {
-        let mut is_bounded = true;
-        if let DeniedUse::File(refusal) = &mut denial.what {
-            is_bounded = !self.learns;
-            if self.rules_file.as_ref() == Some(&refusal.tree) {
-                refusal.rule = Rule::File;
-            }
-        }
+    fn add(&mut self, denial: Denial) {
+        let is_bounded = !self.learns || !matches!(denial.what, DeniedUse::File(_));
         let is_new = self.list.len() < MAX_DENIALS && !self.list.iter().any(|listed| listed.what == denial.what);
         if is_new {
             self.feed.push(&self.session, What::Denied(denial.clone()));
@@ -92,6 +82,7 @@ impl Reported {
                 Ok(ConnectionReport::Unix(target, caller)) => (connection(target, Refuser::Socket), caller),
                 Ok(ConnectionReport::File(refusal, caller)) => (DeniedUse::File(refusal), caller),
                 Ok(ConnectionReport::Call(call, caller)) => (DeniedUse::Call(call), caller),
+                Ok(ConnectionReport::InternetSocket(call, caller)) => (DeniedUse::InternetSocket(call), caller),
                 Ok(ConnectionReport::Proxied(address, caller)) => {
                     if self.callers.len() == MAX_CALLERS {
                         self.callers.pop_front();
@@ -107,22 +98,17 @@ impl Reported {
 }
 
 impl Denials {
-    /// Creates an empty list. `rules_file`: the file with the rules, if it is protected. `requests`: whose feed gets each denial.
+    /// Creates an empty list. `requests`: whose feed gets each denial.
     ///
     /// # Errors
     /// Those of socketpair(2).
-    pub fn new(
-        asking: Option<Asking>,
-        rules_file: Option<PathBuf>,
-        learns: bool,
-        requests: &Requests,
-    ) -> io::Result<Self> {
+    pub fn new(asking: Option<Asking>, learns: bool, requests: &Requests) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         sys::set_nonblocking(&ours)?;
         sys::set_nonblocking(&theirs)?;
         let (feed, session) = (Arc::clone(&requests.feed), Arc::clone(&requests.session));
         let (list, callers) = Default::default();
-        let known = Arc::new(Lock::new(Reported { list, feed, session, learns, rules_file, callers }));
+        let known = Arc::new(Lock::new(Reported { list, feed, session, learns, callers }));
         let reports = Arc::new((ours, theirs));
         if learns {
             let (known, reports) = (Arc::downgrade(&known), Arc::downgrade(&reports));

@@ -101,7 +101,7 @@ impl Secrets {
 pub(super) fn comparable(isolation: Option<&Isolation>) -> Option<Isolation> {
     let mut isolation = isolation.cloned();
     for rules in isolation.iter_mut().map(|isolation| &mut isolation.rules) {
-        (rules.explains, rules.learns, rules.filesystem.rules_file) = (false, false, None);
+        (rules.explains, rules.learns, rules.rules_file) = (false, false, None);
     }
     for secret in isolation.iter_mut().flat_map(|isolation| &mut isolation.hosts.plan.secrets) {
         (secret.value, secret.placeholder) = (Value::default(), String::new());

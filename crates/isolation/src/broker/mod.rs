@@ -24,18 +24,19 @@
 
 mod attempt;
 mod judge;
+mod kind;
 mod libraries;
 mod notification;
 mod observer;
 mod peer;
 mod redirect;
 mod rename;
-mod rename_calls;
 mod reports;
 mod request;
 
 use crate::explain::Ran;
 use crate::namespaces::Handles;
+use kind::Kind;
 use libraries::Libraries;
 use nacre_containment::fork::{fork, kill};
 use nacre_protocol::confinement::Confinement;
@@ -50,10 +51,9 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-pub use attempt::numbers as observed_calls;
+pub use kind::{SYS_FCHMODAT2, observed_calls, renaming_calls, renaming_calls_of_32_bits};
 pub use notification::{can_redirect, install_with_listener, try_out as try_out_listener};
 pub use rename::is_wanted as renames_directories;
-pub use rename_calls::{OF_32_BITS as RENAMES_OF_32_BITS, numbers as renaming_calls};
 
 /// Maximum concurrent connection attempts and renames. Further attempts fail with EAGAIN, and the kernel gets further renames.
 const MAX_HELPERS: usize = 64;
@@ -188,50 +188,37 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
         }
         for (listener, _) in listeners.iter().zip(&ready[1..]).filter(|(_, ready)| ready.contains(PollFlags::POLLIN)) {
             let Ok(call) = listener.receive() else { continue };
-            if call.number == libc::SYS_mmap {
-                match libraries.as_mut().is_none_or(|libraries| libraries.admit(listener, &call)) {
+            match call.kind {
+                Kind::Load => match libraries.as_mut().is_none_or(|libraries| libraries.admit(listener, &call)) {
                     true => listener.pass(&call),
                     false => listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EACCES))),
-                }
-                continue;
-            }
-            if rename_calls::restricts_itself(call.number) {
-                listener.has_restricted.set(!rename::shows_restrictions(inside.confinement));
-                listener.pass(&call);
-                continue;
-            }
-            let mut renames = false;
-            // Nothing else may be let through: the filter leaves what it refuses by number to the broker, which reports it.
-            if attempt::is_observed(call.number) {
-                observer.iter_mut().for_each(|observer| observer.look(&call));
-                let may_rename =
-                    rename_calls::is_rename(call.number) && !listener.has_restricted.get() && helpers < MAX_HELPERS;
-                renames = may_rename && moves && rename::is_of_directory(&call);
-                if !renames {
+                },
+                Kind::Restrict => {
+                    listener.has_restricted.set(!rename::shows_restrictions(inside.confinement));
                     listener.pass(&call);
-                    continue;
                 }
-            } else if call.number != libc::SYS_connect {
-                refused.iter_mut().for_each(|reports| reports.send_refused(&call));
-                listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EPERM)));
-                continue;
-            }
-            if helpers == MAX_HELPERS {
-                listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EAGAIN)));
-                continue;
-            }
-            match fork(0, None) {
-                Ok((0, _)) => {
-                    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-                    match renames {
-                        true => rename::carry_out(listener, &call, inside, policy),
-                        false => request::carry_out(listener, &call, inside, policy, connected),
+                Kind::Use(paths) => {
+                    observer.iter_mut().for_each(|observer| observer.look(&call, paths));
+                    let may_rename = moves && !listener.has_restricted.get() && helpers < MAX_HELPERS;
+                    let forked = may_rename
+                        && rename::is_of_directory(&call)
+                        && in_fork(|| rename::carry_out(listener, &call, inside, policy)).is_ok();
+                    if forked { helpers += 1 } else { listener.pass(&call) }
+                }
+                Kind::Connect => {
+                    let forked = match helpers < MAX_HELPERS {
+                        true => in_fork(|| request::carry_out(listener, &call, inside, policy, connected)),
+                        false => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+                    };
+                    match forked {
+                        Ok(()) => helpers += 1,
+                        Err(error) => listener.answer(&call, Err(error)),
                     }
-                    std::process::exit(0);
                 }
-                Ok(_) => helpers += 1,
-                Err(_) if renames => listener.pass(&call),
-                Err(error) => listener.answer(&call, Err(error)),
+                Kind::Refuse => {
+                    refused.iter_mut().for_each(|reports| reports.send_refused(&call));
+                    listener.answer(&call, Err(io::Error::from_raw_os_error(libc::EPERM)));
+                }
             }
         }
         // The last program under a filter has ended.
@@ -251,6 +238,17 @@ fn serve(inbox: &OwnedFd, inside: &Inside, policy: &Policy, connected: &Connecte
             }
         }
     }
+}
+
+/// Answers a call in a process of its own.
+fn in_fork(answer: impl FnOnce()) -> io::Result<()> {
+    let (child, _) = fork(0, None)?;
+    if child == 0 {
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        answer();
+        std::process::exit(0);
+    }
+    Ok(())
 }
 
 /// connect(2) with an encoded address.

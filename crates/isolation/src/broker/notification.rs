@@ -1,6 +1,6 @@
 //! The kernel's side: notifications of a filter (seccomp_unotify(2)).
 
-use super::rename_calls;
+use super::kind::{Kind, Place, with_64_bits};
 use crate::filter::is_of_32_bits;
 use crate::privileges::no_new_privileges;
 use nacre_containment::fork::{fork, wait};
@@ -68,13 +68,15 @@ pub fn install_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedF
     Err(io::Error::last_os_error())
 }
 
-/// A call that waits for its reply: connect(2), or one that uses or renames files.
+/// A call that waits for its reply.
 pub struct Call {
     id: u64,
     /// The calling thread.
     pub thread: i32,
-    /// The number of the system call; that of this architecture for a call that renames.
+    /// The number of the system call on this architecture.
     pub number: libc::c_long,
+    /// What the broker does with it.
+    pub kind: Kind,
     /// Its arguments.
     pub arguments: [u64; 6],
 }
@@ -83,6 +85,11 @@ impl Call {
     /// The kernel's id of the call.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// The descriptor of the directory where a path starts, if that is relative, and the memory address of the path.
+    pub fn path(&self, (directory, path): Place) -> (i32, u64) {
+        (directory.map_or(libc::AT_FDCWD, |index| self.arguments[index] as i32), self.arguments[path])
     }
 
     /// The socket's descriptor number, the memory address of the socket address, and its length, of connect(2).
@@ -138,15 +145,10 @@ impl Listener {
             }
             notification
         };
-        Ok(Call {
-            id: notification.id,
-            thread: notification.pid as i32,
-            number: match is_of_32_bits(notification.data.arch) {
-                true => rename_calls::with_64_bits(notification.data.nr.into()),
-                false => notification.data.nr.into(),
-            },
-            arguments: notification.data.args,
-        })
+        let libc::seccomp_data { nr, arch, args: arguments, .. } = notification.data;
+        let number = if is_of_32_bits(arch) { with_64_bits(nr.into()) } else { nr.into() };
+        let (id, thread) = (notification.id, notification.pid as i32);
+        Ok(Call { id, thread, number, kind: Kind::of(number), arguments })
     }
 
     /// True while the caller waits: then everything read from its process before is its own.

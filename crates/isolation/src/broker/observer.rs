@@ -1,6 +1,7 @@
 //! Reports the attempts to use files that the rules refuse.
 
 use super::attempt::attempts;
+use super::kind::Paths;
 use super::notification::Call;
 use super::reports::Reports;
 use crate::explain::{AttemptJudge, Ran, Refusal, RefusedAttempt, Use};
@@ -46,8 +47,8 @@ impl<'a> Observer<'a> {
     }
 
     /// Looks at a call that waits.
-    pub fn look(&mut self, call: &Call) {
-        let wanted = attempts(call);
+    pub fn look(&mut self, call: &Call, paths: Paths) {
+        let wanted = attempts(call, paths);
         let script = wanted.iter().find(|(_, wanted)| *wanted == Use::Execute);
         let interpreter = script.and_then(|(path, _)| interpreter(call.thread, path));
         for (path, wanted) in wanted.into_iter().chain(interpreter.map(|path| (path, Use::Read))) {

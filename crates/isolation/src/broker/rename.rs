@@ -9,8 +9,8 @@
 //! show which programs restrict themselves with Landlock: once one does, all programs under the same filter are left to the kernel.
 //! So the broker does nothing that a program could not do.
 
+use super::kind::Kind;
 use super::notification::{Call, Listener};
-use super::rename_calls::SYS_RENAMEAT;
 use super::{Inside, Policy};
 use crate::confined::take_rights;
 use crate::foreign::read_text;
@@ -24,7 +24,6 @@ use rustix::fs::{
     FileType, Mode, OFlags, RenameFlags, ResolveFlags, fstat, fstatfs, open, openat, openat2, renameat_with, stat,
 };
 use rustix::io::{Errno, Result};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -48,18 +47,9 @@ struct Rename {
 
 impl Rename {
     fn of(call: &Call) -> Option<Self> {
-        let [a, b, c, d, e, _] = call.arguments;
-        let at = |directory: u64, path: u64| (directory as i32, path);
-        match call.number {
-            #[cfg(target_arch = "x86_64")]
-            libc::SYS_rename => {
-                let here = |path| (libc::AT_FDCWD, path);
-                Some(Self { from: here(a), to: here(b), flags: 0 })
-            }
-            SYS_RENAMEAT => Some(Self { from: at(a, b), to: at(c, d), flags: 0 }),
-            libc::SYS_renameat2 => Some(Self { from: at(a, b), to: at(c, d), flags: e as u32 }),
-            _ => None,
-        }
+        let Kind::Use([(from, _), (to, _)]) = call.kind else { return None };
+        let flags = if call.number == libc::SYS_renameat2 { call.arguments[4] as u32 } else { 0 };
+        Some(Self { from: call.path(*from), to: call.path(*to), flags })
     }
 }
 
@@ -197,10 +187,9 @@ fn rename(listener: &Listener, call: &Call, inside: &Inside, policy: &Policy) ->
     if !is_directory(&source) || fstat(&source)?.st_dev != stat(&workspace.path)?.st_dev {
         return Ok(Outcome::Left);
     }
-    let staging = temporary_name(RandomState::new().build_hasher().finish());
     let check = || if listener.is_waiting(call) { Ok(()) } else { Err(Errno::CANCELED) };
     let (from, to) = (Place { directory: &old, name }, Place { directory: &new, name: other });
-    Ok(match relocation::relocate(from, to, flags, (&staging, &standing), &check) {
+    Ok(match relocation::relocate(from, to, flags, (&temporary_name(), &standing), &check) {
         Ok(()) => Outcome::Done,
         Err(errno @ (Errno::NOTEMPTY | Errno::NOSPC | Errno::DQUOT | Errno::IO)) => Outcome::Failed(errno),
         Err(_) => Outcome::Failed(Errno::XDEV),

@@ -1,7 +1,7 @@
 //! Reports to the host. Programs try the same thing again and again, so each is sent once until the host has received it.
 
 use super::notification::Call;
-use crate::filter::describe_refused;
+use crate::filter::{describe_refused, is_internet_socket};
 use crate::foreign::caller_of;
 use nacre_protocol::connections::ConnectionReport;
 use nacre_protocol::message;
@@ -44,7 +44,11 @@ impl Reports<'_, String> {
     /// Reports a call that the filter refuses by its number.
     pub fn send_refused(&mut self, call: &Call) {
         if let Some(name) = describe_refused(call.number, &call.arguments) {
-            self.send(name.clone(), || ConnectionReport::Call(name, caller_of(call.thread)));
+            let report = match is_internet_socket(call.number, &call.arguments) {
+                true => ConnectionReport::InternetSocket,
+                false => ConnectionReport::Call,
+            };
+            self.send(name.clone(), || report(name, caller_of(call.thread)));
         }
     }
 }

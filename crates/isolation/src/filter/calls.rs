@@ -129,6 +129,11 @@ pub fn name(call: libc::c_long) -> Option<&'static str> {
     name.strip_prefix("SYS_")
 }
 
+/// Whether a call makes a socket to the internet.
+pub fn is_internet_socket(call: libc::c_long, arguments: &[u64; 6]) -> bool {
+    call == libc::SYS_socket && matches!(arguments[0] as i32, libc::AF_INET | libc::AF_INET6)
+}
+
 /// A refused call with what it was refused for.
 pub fn describe(call: libc::c_long, arguments: &[u64; 6]) -> Option<String> {
     let name = name(call)?;
@@ -170,6 +175,9 @@ mod tests {
         let kind = (libc::SOCK_RAW | libc::SOCK_CLOEXEC) as u64;
         let socket = describe(libc::SYS_socket, &[libc::AF_PACKET as u64, kind, 0, 0, 0, 0]);
         assert_eq!(socket.as_deref(), Some("socket(AF_PACKET, SOCK_RAW)"));
+        let is_to_internet = |family: i32| is_internet_socket(libc::SYS_socket, &[family as u64, kind, 0, 0, 0, 0]);
+        let families = [libc::AF_PACKET, libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
+        assert_eq!(families.map(is_to_internet), [false, false, true, true]);
         assert_eq!(describe(libc::SYS_socket, &[99, 77, 0, 0, 0, 0]).as_deref(), Some("socket(99, 13)"));
         assert_eq!(describe(libc::SYS_mount, &[0; 6]).as_deref(), Some("mount"));
         assert_eq!(describe(libc::SYS_io_uring_setup, &[0; 6]), None);

@@ -5,11 +5,9 @@
 //! set-group-ID bit either, except by inheriting it from their parent.
 
 use super::builder::{Builder, argument, refuse};
+use crate::broker::SYS_FCHMODAT2;
 
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
-
-/// fchmodat2 (Linux 6.6).
-pub const SYS_FCHMODAT2: libc::c_long = 452;
 
 /// Calls that set a mode, and the number of that argument. mkdir(2) is missing: the kernel ignores the bits there.
 const MODES: &[(libc::c_long, u32)] =

@@ -9,7 +9,6 @@ use nacre_containment::relocation::{self, Standing};
 use nacre_protocol::files::{Failure, FilesReply, Info, Kind, Reason, temporary_name};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, chmodat, fstat, mkdirat, openat, renameat, statat};
 use rustix::io::Errno;
-use std::hash::{BuildHasher, RandomState};
 use std::os::fd::AsFd;
 
 /// Describes a file; `target` shows whether the path itself is a link.
@@ -71,10 +70,9 @@ pub fn rename(cwd: &[u8], from: &[u8], to: &[u8], relocates: bool) -> Result<(),
 
 fn relocate(old: &Place, new: &Place) -> rustix::io::Result<()> {
     let standing = Standing::look().map_err(|_| Errno::XDEV)?;
-    let staging = temporary_name(RandomState::new().hash_one(0));
     let old = relocation::Place { directory: &old.parent, name: &old.name };
     let new = relocation::Place { directory: &new.parent, name: &new.name };
-    relocation::relocate(old, new, RenameFlags::empty(), (&staging, &standing), &|| Ok(()))
+    relocation::relocate(old, new, RenameFlags::empty(), (&temporary_name(), &standing), &|| Ok(()))
 }
 
 /// Opens a regular file and passes it to the host.

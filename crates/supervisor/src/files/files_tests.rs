@@ -268,17 +268,14 @@ fn a_failed_copy_of_directories_without_permissions_leaves_nothing() {
 
 /// Enters a mount namespace of its own, where that is permitted.
 fn enter_mount_namespace() -> bool {
+    use nacre_containment::user_namespace::{map_ids, own_ids};
     use nix::sched::{CloneFlags, unshare};
-    let (user, group) = (nix::unistd::getuid(), nix::unistd::getgid());
+    let own = own_ids();
     if unshare(CloneFlags::CLONE_NEWNS).is_err() {
         if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).is_err() {
             return false;
         }
-        let map = |file: &str, text: String| fs::write(format!("/proc/self/{file}"), text).is_ok();
-        let is_mapped = map("setgroups", "deny".into())
-            && map("uid_map", format!("{user} {user} 1"))
-            && map("gid_map", format!("{group} {group} 1"));
-        if !is_mapped {
+        if map_ids("self", own, own).is_err() {
             return false;
         }
     }

@@ -7,7 +7,6 @@ use nacre_containment::lock::Lock;
 use nacre_protocol::files::temporary_name;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
-use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +53,7 @@ impl Temporary {
         make: impl Fn(&[u8]) -> Result<T, Errno>,
     ) -> Result<(Self, T), Errno> {
         loop {
-            let name = temporary_name(RandomState::new().hash_one(0));
+            let name = temporary_name();
             let directory = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
             let entry = Arc::new(TemporaryFile { directory, name, is_tree, exists: Lock::new(false) });
             let temporary = Self(Arc::clone(&entry));

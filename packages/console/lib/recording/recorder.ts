@@ -30,6 +30,16 @@ export async function record(sandbox: AnySandbox, options: RecordOptions): Promi
   return recorder
 }
 
+/** What is recorded of a process. */
+interface Recorded {
+  pid: number
+  track: Track
+  /** Resolves when it is complete. */
+  over: Promise<void>
+  /** To be called when no event about the process follows. */
+  onLastEvent(): void
+}
+
 interface Followed extends Pick<Process, 'id' | 'pid' | 'command'> {
   terminal: Size | null
 }
@@ -42,12 +52,14 @@ class Recorder implements PublicRecorder {
   readonly #logger: Logger | undefined
   readonly #sessions = new Map<string, SessionTrack<Track>>()
   /** Those whose output is read. */
-  readonly #processes = new Map<string, { pid: number; track: Track; over: Promise<void> }>()
+  readonly #processes = new Map<string, Recorded>()
   /** Aborted when the output of processes is not followed any more. */
   readonly #stop = new AbortController()
   /** Recordings that are being completed. */
   readonly #closing = new Set<Promise<void>>()
   readonly #events: backends.EventFeed
+  /** Resolves when the processes that ran before are followed. */
+  #known: Promise<void> = Promise.resolve()
   /** The cursor of the last event that counts, when that is known. */
   #last = Number.POSITIVE_INFINITY
   #cursor = 0
@@ -94,11 +106,11 @@ class Recorder implements PublicRecorder {
 
   /** Never rejects. */
   async #run(first: Promise<IteratorResult<SandboxEvent, undefined>>): Promise<void> {
-    let known = this.#followRunning()
+    this.#known = this.#followRunning()
     try {
       for (let step = await first; !step.done; step = await this.#events.next()) {
         this.#receive(step.value)
-        if (step.value.type === 'lost') known = known.then(() => this.#followRunning())
+        if (step.value.type === 'lost') this.#known = this.#known.then(() => this.#followRunning())
         this.#cursor = step.value.cursor
         if (this.#cursor >= this.#last) break
       }
@@ -106,8 +118,9 @@ class Recorder implements PublicRecorder {
       report(this.#logger, 'warn', `the recording ends: ${error}`)
     }
     await this.#events.return?.()
-    await known
+    await this.#known
     this.#stop.abort()
+    this.#endEvents()
     await Promise.all([...this.#processes.values()].map(({ over }) => over))
     for (const { track } of this.#sessions.values()) this.#complete(track)
     await Promise.all(this.#closing)
@@ -127,6 +140,7 @@ class Recorder implements PublicRecorder {
     switch (event.type) {
       case 'lost':
         report(this.#logger, 'warn', `${event.count} events of the sandbox are not recorded`)
+        this.#endEvents()
         break
       case 'sessionEnded':
         this.#endSession(event.sessionId, event.time)
@@ -148,6 +162,9 @@ class Recorder implements PublicRecorder {
         break
       case 'processResized':
         this.#processes.get(event.id)?.track.resize(event.time, event)
+        break
+      case 'processEnded':
+        this.#endEventsOf(event.id)
         break
       default:
     }
@@ -172,6 +189,18 @@ class Recorder implements PublicRecorder {
     this.#complete(session.track)
   }
 
+  #endEventsOf(id: string): void {
+    const recorded = this.#processes.get(id)
+    if (recorded !== undefined) recorded.onLastEvent()
+    // The list of those that ran before may still have it as running.
+    else void this.#known.then(() => this.#processes.get(id)?.onLastEvent())
+  }
+
+  /** None of the processes so far gets another event, or its last one may be lost. */
+  #endEvents(): void {
+    for (const { onLastEvent } of this.#processes.values()) onLastEvent()
+  }
+
   /** Follows the processes that ran before, or whose start is not known. */
   async #followRunning(): Promise<void> {
     try {
@@ -187,28 +216,36 @@ class Recorder implements PublicRecorder {
   #follow({ id, pid, command, terminal }: Followed): void {
     const earlier = this.#processes.get(id)
     if (earlier?.pid === pid) return
+    earlier?.onLastEvent()
     const track = this.#newTrack({
       name: `process-${fileName(id)}`,
       title: command.slice(0, LONGEST_COMMAND),
       size: terminal ?? SIZE,
     })
+    let onLastEvent = () => {}
+    const lastEvent = new Promise<void>((resolve) => {
+      onLastEvent = resolve
+    })
     const over = (async () => {
       await earlier?.over
-      await this.#copy(id, track, terminal !== null)
+      await this.#copy(id, track, terminal !== null, lastEvent)
       if (this.#processes.get(id)?.track === track) this.#processes.delete(id)
       this.#complete(track)
     })()
-    this.#processes.set(id, { pid, track, over })
+    this.#processes.set(id, { pid, track, over, onLastEvent })
   }
 
-  /** Copies the output of a process. Never rejects. */
-  async #copy(id: string, track: Track, hasTerminal: boolean): Promise<void> {
+  /** Copies the output of a process, and its end after its last event, which can arrive later. Never rejects. */
+  async #copy(id: string, track: Track, hasTerminal: boolean, lastEvent: Promise<void>): Promise<void> {
     const decoder = new TextDecoder()
     const text = new ShellText()
     try {
       for await (const event of this.#output(id)) {
         if (event.missing !== undefined) track.lose(event.missing)
-        if (event.type === 'exit') return track.exit(event.time, statusOf(event))
+        if (event.type === 'exit') {
+          await lastEvent
+          return track.exit(event.time, statusOf(event))
+        }
         const { time, type, data } = event
         track.output(time, hasTerminal ? decoder.decode(data, { stream: true }) : text.add(type, data))
         await track.room()
