@@ -195,14 +195,27 @@ export interface MergeConflict {
   path: string
   /**
    * `content`: both have changed the same lines. `binary`: both have changed a file that has a byte 0 among its first 8000, or more
-   * than 16 MiB. `mode`: both have changed the permissions. `deleted`: one has deleted what the other has changed. `kind`: one has a
-   * file where the other has a directory, for example. `target`: both have changed the target of a link.
+   * than 16 MiB, or than 512 MiB with a merge driver. `mode`: both have changed the permissions. `deleted`: one has deleted what the other has changed. `kind`: one has a
+   * file where the other has a directory, for example. `target`: both have changed the target of a link. `driver`: a merge driver of
+   * git's configuration has not merged it.
    */
-  reason: 'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target'
+  reason: 'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target' | 'driver'
   /** The places in the list of those sandboxes that have changed it. The last one was merged with the result of those before. */
   sides: number[]
   /** Where the lines differ, for `content`. Omitted beyond 16 MiB of text for each sandbox. */
   hunks: ConflictHunk[]
+  /** The merge driver, for `driver`. */
+  driver?: {
+    /** Its name in git's configuration. */
+    name: string
+    /**
+     * Up to 128, it has found conflicts, and the file is what it has left. Otherwise it has failed, and the file is as in the sandboxes
+     * before. null if it was killed, as after 60 s.
+     */
+    exitCode: number | null
+    /** The last 2000 bytes of its output. */
+    output: string
+  }
 }
 /** Lines that two sandboxes have changed in different ways. */
 export interface ConflictHunk {
@@ -2324,7 +2337,7 @@ export interface MergeOptions {
   /**
    * What happens if changes do not go together. 'reject' rejects with WORKSPACE_CONFLICT, `paths` and `conflicts`, and there is no
    * new sandbox. 'markers' writes both versions of the lines into the file, between the markers of git; what has no lines stays as
-   * in the sandboxes before, and what one has deleted and another changed is there. Default: 'reject'.
+   * in the sandboxes before, a file is what its merge driver has left, and what one has deleted and another changed is there. Default: 'reject'.
    */
   onConflict?: 'reject' | 'markers'
   /**
@@ -2913,14 +2926,18 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
    * `branch`. Default: none.
    */
   hunks?: HunkChoice[]
-  /** Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false. */
+  /**
+   * Whether to overwrite what other programs have changed in the real directory meanwhile; with `branch`, to go on with a branch
+   * that has commits of others, without their files. Default: false.
+   */
   force?: boolean
   /** Whether to wait until the disk has everything. Default: true. */
   sync?: boolean
   /**
    * Commits to this branch of git instead, 1 to 256 characters: the real files, the index and HEAD stay as they are, the changes
-   * stay in the workspace, and no hook or filter runs. Ignored files are left out. The branch begins at HEAD if there is none, and
-   * must not be checked out. Needs `message`, and git on this machine; not with `force`. Default: none.
+   * stay in the workspace, and no hook runs. Contents are stored as by `git add`: with the filters of your configuration, which run
+   * outside of the sandbox, as the real `.gitattributes` say. Ignored files are left out. The branch begins at HEAD if there is none, and
+   * must not be checked out. Needs `message`, and git on this machine. Default: none.
    */
   branch?: string
   /** The message of the commit on `branch`: 1 to 65536 characters. Default: none. */
@@ -3014,9 +3031,10 @@ export interface Workspace {
    * has begun is completed. What gets another content gets the present time.
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
-   * error names them), FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
+   * error names them) or the branch has commits of others, FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
    * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group. With `branch`, also with
-   * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, and FILE_TOO_LARGE for a file
+   * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, ENGINE_ERROR with the `path`
+   * if a required filter fails, and FILE_TOO_LARGE for a file
    * of more than 512 MiB.
    */
   commit(options?: WorkspaceCommitOptions): Promise<Commit>
@@ -3434,7 +3452,8 @@ export declare class Sandbox {
   static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
   /**
    * Makes a sandbox with the changes of several: of the forks of one sandbox, or of a sandbox and its forks. It is a fork of the first,
-   * with its sessions, into which the changes of the others are merged in turn, by files and by lines, as git does it. The real
+   * with its sessions, into which the changes of the others are merged in turn, by files and by lines, as git does it, or by the
+   * merge drivers of your git configuration, which run in the new sandbox. The real
    * directory stays as it is until its `workspace.commit()`. Waits for each like {@link Sandbox.fork}; the sandboxes go on.
    *
    * ```js not-run="needs a copy-on-write workspace"

@@ -4,19 +4,19 @@ use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
 use crate::settle::Pending;
 use crate::types::{
-    NativeArchive, NativeBlame, NativeChanges, NativeCommit, NativeConflictHunk, NativeHunk, NativeHunkChoice,
-    NativeMergeConflict, NativeNamed, NativePoint, NativeResumed, NativeReview, NativeReviewed, NativeRollback,
-    NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld,
+    NativeArchive, NativeBlame, NativeChanges, NativeCommit, NativeConflictHunk, NativeDriverRun, NativeHunk,
+    NativeHunkChoice, NativeMergeConflict, NativeMerged, NativeNamed, NativePoint, NativeResumed, NativeReview,
+    NativeReviewed, NativeRollback, NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld,
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::git_branch::{BranchCommit, CommittedBranch};
-use nacre_core::sandbox::{Entry, MergeOptions, ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
+use nacre_core::sandbox::{Entry, MergeOptions, Merged, ResumeOptions, Resumed, Rollback, Suspended, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{
-    Blamed, ChangedEntry, Chosen, ConflictHunk, ConflictReason, Difference, HunkChoice, Kind, MergeConflict, Point,
-    ReviewGroup, ReviewedChange, ReviewedHunk, Skipped, WithoutHunks, WorkspaceChange,
+    Blamed, ChangedEntry, Chosen, ConflictHunk, ConflictReason, Difference, DriverRun, HunkChoice, Joined, Kind,
+    MergeConflict, Point, ReviewGroup, ReviewedChange, ReviewedHunk, Skipped, WithoutHunks, WorkspaceChange,
 };
 use napi::bindgen_prelude::{ClassInstance, Result, ToNapiValue, Uint8Array};
 use napi_derive::napi;
@@ -118,8 +118,9 @@ impl NativeSandbox {
         paths: Option<Vec<Uint8Array>>,
         branch: String,
         message: String,
+        force: bool,
     ) -> Result<Pending<Option<NativeCommit>>> {
-        let commit = BranchCommit { branch, message, paths: copied(paths), withholds: true };
+        let commit = BranchCommit { branch, message, paths: copied(paths), force, withholds: true };
         let committing = self.sandbox.commit_to_branch(commit, self.waits.open(id).given_up());
         self.settle(id, async move {
             let done = committing.await?;
@@ -230,11 +231,11 @@ impl NativeSandbox {
         into: ClassInstance<'_, NativeSandbox>,
         has_markers: bool,
         rejects: bool,
-    ) -> Result<Pending<Option<Vec<NativeMergeConflict>>>> {
+    ) -> Result<Pending<Option<NativeMerged>>> {
         let others = others.iter().map(|other| other.sandbox.clone()).collect();
         let options = MergeOptions { has_markers, when_busy: when_busy(rejects) };
         let merging = self.sandbox.merge(others, into.sandbox.clone(), options, self.waits.open(id).given_up());
-        self.settle(id, async move { Ok(merging.await?.map(|found| found.into_iter().map(conflict).collect())) })
+        self.settle(id, async move { Ok(merging.await?.map(merged)) })
     }
 
     /// Writes the sandbox to a file, and lets nothing begin any more. Its wait for a pause can be abandoned.
@@ -356,6 +357,22 @@ fn conflict(MergeConflict { path, reason, sides, hunks }: MergeConflict) -> Nati
         theirs: Piece(theirs),
     };
     NativeMergeConflict { path: Piece(path), reason, sides, hunks: hunks.into_iter().map(hunk).collect() }
+}
+
+fn merged(Merged { joined: Joined { conflicts, pending }, directory }: Merged) -> NativeMerged {
+    let run = |DriverRun { path, sides, driver, command, result, versions }| NativeDriverRun {
+        path: Piece(path),
+        sides,
+        driver,
+        command: Piece(command),
+        result,
+        versions: versions.into(),
+    };
+    NativeMerged {
+        conflicts: conflicts.into_iter().map(conflict).collect(),
+        pending: pending.into_iter().map(run).collect(),
+        directory: directory.to_string_lossy().into_owned(),
+    }
 }
 
 fn named(Named { id, path, in_use, used_at }: Named) -> NativeNamed {

@@ -226,9 +226,8 @@ describe('a commit to a branch', () => {
       const invalid = 'INVALID_OPTION'
       await refused({ branch: 'x' }, invalid, /^branch needs a message$/)
       await refused({ message: 'x' }, invalid, /^message needs a branch$/)
-      await refused({ branch: 'x', message: 'x', force: true }, invalid, /^force is not for a branch/)
       await refused({ branch: 'x', message: ' ' }, invalid, /^message must be 1 to 65536 characters/)
-      for (const branch of ['a..b', '-x', 'a b', 'x.lock', '@{-1}', 'a/../b'])
+      for (const branch of ['a..b', '-x', 'a b', 'x.lock', '@{-1}', 'a/../b', 'HEAD', 'refs/heads/x'])
         await refused({ branch, message: 'x' }, invalid, /is no name that git allows for a branch$/)
       await refused({ branch: 'main', message: 'x' }, invalid, /^branch 'main' is checked out/)
       await refused(
@@ -237,8 +236,58 @@ describe('a commit to a branch', () => {
         /^'src' names no change$/,
       )
       git(directory, 'branch', 'old')
+      for (const branch of ['old/1', 'old/1/2'])
+        await refused({ branch, message: 'x' }, invalid, /cannot be beside the branch 'old'/)
+      git(directory, 'branch', 'deep/1/2')
+      for (const branch of ['deep', 'deep/1'])
+        await refused({ branch, message: 'x' }, invalid, /cannot be beside the branch 'deep\/1\/2'/)
+      await sandbox.workspace.commit({ branch: 'deep/1/3', message: 'x' })
       git(directory, 'commit', '-qm', 'second')
       await refused({ branch: 'old', message: 'x' }, invalid, /does not have the commit that is checked out/)
+    }),
+  )
+
+  it(
+    'takes back no commit of another sandbox, unless it is forced',
+    inRepository(async ({ sandbox, directory }) => {
+      const files = (branch: string) => git(directory, 'ls-tree', '-r', '--name-only', branch).split('\n')
+      const conflict = {
+        code: 'WORKSPACE_CONFLICT',
+        message: expect.stringMatching(/^branch 'agent' has commits/),
+      }
+      await sandbox.exec('echo of all >of-all')
+      await sandbox.workspace.commit({ branch: 'agent', message: 'of all' })
+      const [one, two] = await sandbox.fork(2)
+      if (one === undefined || two === undefined) throw new Error('there are no forks')
+      await one.exec('echo 1 >of-one')
+      await two.exec('echo 2 >of-two')
+      // Forks go on with what their parent has committed, and one of them is first.
+      const commits = [one, two].map((fork) =>
+        fork.workspace.commit({ branch: 'agent', message: 'of a fork' }),
+      )
+      const ends = await Promise.allSettled(commits)
+      const refused = ends.flatMap((end) => (end.status === 'rejected' ? [end.reason] : []))
+      expect(refused).toEqual([expect.objectContaining(conflict)])
+      const [first, second] = ends[0]?.status === 'fulfilled' ? [one, two] : [two, one]
+      const [name, other] = first === one ? ['of-one', 'of-two'] : ['of-two', 'of-one']
+      expect(files('agent')).toContain(name)
+      expect(files('agent')).not.toContain(other)
+      expect(await rejectionOf(second.workspace.commit({ branch: 'agent', message: 'again' }))).toMatchObject(
+        conflict,
+      )
+      await first.exec('echo more >more')
+      await first.workspace.commit({ branch: 'agent', message: 'more' })
+      // What has the work of both goes on.
+      const { sandbox: merged } = await Sandbox.merge([second, first])
+      await merged.workspace.commit({ branch: 'agent', message: 'both' })
+      expect(files('agent')).toEqual(expect.arrayContaining(['of-all', 'of-one', 'of-two', 'more']))
+      await second.workspace.commit({ branch: 'agent', message: 'forced', force: true })
+      expect(files('agent')).not.toContain('more')
+      expect(git(directory, 'log', '--format=%s', 'agent').trim().split('\n').slice(0, 2)).toEqual([
+        'forced',
+        'both',
+      ])
+      for (const each of [one, two, merged]) await each.destroy()
     }),
   )
 

@@ -192,14 +192,27 @@ export interface MergeConflict {
   path: string
   /**
    * `content`: both have changed the same lines. `binary`: both have changed a file that has a byte 0 among its first 8000, or more
-   * than 16 MiB. `mode`: both have changed the permissions. `deleted`: one has deleted what the other has changed. `kind`: one has a
-   * file where the other has a directory, for example. `target`: both have changed the target of a link.
+   * than 16 MiB, or than 512 MiB with a merge driver. `mode`: both have changed the permissions. `deleted`: one has deleted what the other has changed. `kind`: one has a
+   * file where the other has a directory, for example. `target`: both have changed the target of a link. `driver`: a merge driver of
+   * git's configuration has not merged it.
    */
-  reason: 'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target'
+  reason: 'content' | 'binary' | 'mode' | 'deleted' | 'kind' | 'target' | 'driver'
   /** The places in the list of those sandboxes that have changed it. The last one was merged with the result of those before. */
   sides: number[]
   /** Where the lines differ, for `content`. Omitted beyond 16 MiB of text for each sandbox. */
   hunks: ConflictHunk[]
+  /** The merge driver, for `driver`. */
+  driver?: {
+    /** Its name in git's configuration. */
+    name: string
+    /**
+     * Up to 128, it has found conflicts, and the file is what it has left. Otherwise it has failed, and the file is as in the sandboxes
+     * before. null if it was killed, as after 60 s.
+     */
+    exitCode: number | null
+    /** The last 2000 bytes of its output. */
+    output: string
+  }
 }
 
 /** Lines that two sandboxes have changed in different ways. */

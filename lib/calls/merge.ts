@@ -12,7 +12,7 @@ export interface MergeOptions {
   /**
    * What happens if changes do not go together. 'reject' rejects with WORKSPACE_CONFLICT, `paths` and `conflicts`, and there is no
    * new sandbox. 'markers' writes both versions of the lines into the file, between the markers of git; what has no lines stays as
-   * in the sandboxes before, and what one has deleted and another changed is there. Default: 'reject'.
+   * in the sandboxes before, a file is what its merge driver has left, and what one has deleted and another changed is there. Default: 'reject'.
    */
   onConflict?: 'reject' | 'markers'
   /**

@@ -517,7 +517,8 @@ export declare class Sandbox {
   static resume(file: string | URL, options?: ResumeOptions): Promise<Resumed>
   /**
    * Makes a sandbox with the changes of several: of the forks of one sandbox, or of a sandbox and its forks. It is a fork of the first,
-   * with its sessions, into which the changes of the others are merged in turn, by files and by lines, as git does it. The real
+   * with its sessions, into which the changes of the others are merged in turn, by files and by lines, as git does it, or by the
+   * merge drivers of your git configuration, which run in the new sandbox. The real
    * directory stays as it is until its `workspace.commit()`. Waits for each like {@link Sandbox.fork}; the sandboxes go on.
    *
    * ```js not-run="needs a copy-on-write workspace"

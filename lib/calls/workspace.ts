@@ -384,14 +384,18 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
    * `branch`. Default: none.
    */
   hunks?: HunkChoice[]
-  /** Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false. */
+  /**
+   * Whether to overwrite what other programs have changed in the real directory meanwhile; with `branch`, to go on with a branch
+   * that has commits of others, without their files. Default: false.
+   */
   force?: boolean
   /** Whether to wait until the disk has everything. Default: true. */
   sync?: boolean
   /**
    * Commits to this branch of git instead, 1 to 256 characters: the real files, the index and HEAD stay as they are, the changes
-   * stay in the workspace, and no hook or filter runs. Ignored files are left out. The branch begins at HEAD if there is none, and
-   * must not be checked out. Needs `message`, and git on this machine; not with `force`. Default: none.
+   * stay in the workspace, and no hook runs. Contents are stored as by `git add`: with the filters of your configuration, which run
+   * outside of the sandbox, as the real `.gitattributes` say. Ignored files are left out. The branch begins at HEAD if there is none, and
+   * must not be checked out. Needs `message`, and git on this machine. Default: none.
    */
   branch?: string
   /** The message of the commit on `branch`: 1 to 65536 characters. Default: none. */
@@ -516,9 +520,10 @@ export interface Workspace {
    * has begun is completed. What gets another content gets the present time.
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
-   * error names them), FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
+   * error names them) or the branch has commits of others, FILE_NOT_FOUND if one of `paths` names no change or a hunk is not there any more, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
    * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group. With `branch`, also with
-   * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, and FILE_TOO_LARGE for a file
+   * WORKSPACE_UNSUPPORTED without git or a repository, INVALID_OPTION for a branch that cannot be used, ENGINE_ERROR with the `path`
+   * if a required filter fails, and FILE_TOO_LARGE for a file
    * of more than 512 MiB.
    */
   commit(options?: WorkspaceCommitOptions): Promise<Commit>

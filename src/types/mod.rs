@@ -26,7 +26,8 @@ pub use sandbox::{
     NativeSecret, NativeSession, NativeTiers, NativeUser,
 };
 pub use workspace::{
-    NativeArchive, NativeBlame, NativeChanges, NativeCommit, NativeConflictHunk, NativeHunk, NativeHunkChoice,
-    NativeMergeConflict, NativeNamed, NativePoint, NativeResumed, NativeReview, NativeReviewed, NativeRollback,
-    NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig, NativeWorkspaceOffer,
+    NativeArchive, NativeBlame, NativeChanges, NativeCommit, NativeConflictHunk, NativeDriverRun, NativeHunk,
+    NativeHunkChoice, NativeMergeConflict, NativeMerged, NativeNamed, NativePoint, NativeResumed, NativeReview,
+    NativeReviewed, NativeRollback, NativeSkipped, NativeSuspended, NativeUsage, NativeWithheld, NativeWorkspaceConfig,
+    NativeWorkspaceOffer,
 };

@@ -179,6 +179,36 @@ pub struct NativeMergeConflict {
     pub hunks: Vec<NativeConflictHunk>,
 }
 
+/// What a merge has made.
+#[napi(object, object_from_js = false)]
+pub struct NativeMerged {
+    /// What does not go together.
+    pub conflicts: Vec<NativeMergeConflict>,
+    /// What programs have to merge, one after the other.
+    pub pending: Vec<NativeDriverRun>,
+    /// The root of the workspace.
+    pub directory: String,
+}
+
+/// A merge driver that has to run. Its files are in the root of the workspace.
+#[napi(object, object_from_js = false)]
+pub struct NativeDriverRun {
+    /// The file that is merged, relative to the workspace.
+    #[napi(ts_type = "Buffer")]
+    pub path: Piece,
+    /// The numbers of the sides.
+    pub sides: Vec<u32>,
+    /// The name of the driver.
+    pub driver: String,
+    /// What a shell runs.
+    #[napi(ts_type = "Buffer")]
+    pub command: Piece,
+    /// The name under which the command expects the file, and leaves the result.
+    pub result: String,
+    /// The names of the other versions.
+    pub versions: Vec<String>,
+}
+
 /// Lines that two sides have changed.
 #[napi(object, object_from_js = false)]
 pub struct NativeConflictHunk {

@@ -10,6 +10,7 @@ use nacre_protocol::host_programs::Changed;
 use nacre_protocol::workspace::{Kind, Skipped, WorkspaceChange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -23,6 +24,8 @@ pub struct BranchCommit {
     pub message: String,
     /// The paths, with everything below them; all by default.
     pub paths: Option<Vec<Vec<u8>>>,
+    /// Whether the branch may have commits that are not of this workspace, whose files the new one does not have.
+    pub force: bool,
     /// Whether to leave out what programs of the machine run later, unless a path names it. The sandbox decides.
     pub withholds: bool,
 }
@@ -42,10 +45,15 @@ pub struct CommittedBranch {
 ///
 /// # Errors
 /// Those of [`Workspace::changes`]; `FILE_NOT_FOUND` if a path names no change; `INVALID_OPTION` for a branch that cannot be used;
+/// `WORKSPACE_CONFLICT` for one that has commits of others;
 /// `WORKSPACE_UNSUPPORTED` without git or a repository.
 pub fn commit(workspace: &Workspace, commit: BranchCommit) -> Result<CommittedBranch, Error> {
     let repository = Repository::of(workspace.path())?;
     let target = repository.target(&commit.branch)?;
+    let is_of_others = |tip| workspace.last_commit(&commit.branch).as_deref() != Some(tip);
+    if target.others().is_some_and(is_of_others) && !commit.force {
+        return Err(of_others(&commit.branch));
+    }
     let changes = workspace.changes(commit.paths.clone(), &Default::default())?.unwrap_or_default();
     let named = commit.paths.unwrap_or_default();
     let names_none = |path: &&Vec<u8>| {
@@ -63,7 +71,7 @@ pub fn commit(workspace: &Workspace, commit: BranchCommit) -> Result<CommittedBr
     let nested = nested_repositories(workspace.path(), &changes);
     let ignored = ignored(&repository, &changes, &nested)?;
     let counted = Changed::new(changes.iter().map(|change| change.path.as_slice()));
-    let (mut chosen, mut skipped) = (Vec::new(), Vec::new());
+    let (mut chosen, mut files, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for change in &changes {
         let reason = if commit.withholds
             && !named.contains(&change.path)
@@ -83,7 +91,10 @@ pub fn commit(workspace: &Workspace, commit: BranchCommit) -> Result<CommittedBr
             // Git has no directories: only what was one, or becomes one, counts.
             None if change.before.is_none_or(|before| before.kind == Kind::Directory)
                 && change.now.is_some_and(|now| now.kind == Kind::Directory) => {}
-            None => chosen.push(change.path.clone()),
+            None => {
+                files.extend(change.now.filter(|now| now.kind == Kind::File).map(|_| &change.path[..]));
+                chosen.push(change.path.clone());
+            }
         }
     }
     if chosen.is_empty() {
@@ -91,10 +102,26 @@ pub fn commit(workspace: &Workspace, commit: BranchCommit) -> Result<CommittedBr
     }
     let applied = chosen.len() as u64;
     let head = target.head(&repository.identity()?, &commit.message);
-    let stream = workspace.stream(chosen, repository.prefix().to_vec(), head)?;
-    repository.import(stream)?;
+    let (head_bytes, prefix) = (head.len() as u64, repository.prefix().to_vec());
+    let (stream, conversions) = std::thread::scope(|scope| {
+        let conversions = scope.spawn(|| repository.conversions(&files));
+        let stream = workspace.stream(chosen, prefix, head);
+        (stream, conversions.join().unwrap_or_else(|_| Err(GitError::Temporary(io::ErrorKind::Other.into()))))
+    });
+    if let Err(error) = repository.import(&target, stream?, head_bytes, &conversions?) {
+        return Err(if repository.is_as_found(&target)? { error.into() } else { of_others(&commit.branch) });
+    }
     let id = repository.last(&target)?;
+    if let Some(id) = &id {
+        workspace.has_committed(commit.branch, id.clone());
+    }
     Ok(CommittedBranch { id, applied, skipped })
+}
+
+/// A commit has the files of the checkout with the changes of its workspace, so it would take those of other commits back.
+fn of_others(branch: &str) -> Error {
+    let remedy = "merge the sandboxes, name another branch, or set force to go on without their files";
+    Error::new(Code::WorkspaceConflict, format!("branch '{branch}' has commits that are not of this sandbox: {remedy}"))
 }
 
 fn is_directory(change: &WorkspaceChange) -> bool {
@@ -151,7 +178,10 @@ impl From<GitError> for Error {
             ),
             GitError::NoRepository { .. } => Self::new(Code::WorkspaceUnsupported, error.to_string()),
             GitError::Branch { .. } => Self::new(Code::InvalidOption, error.to_string()),
-            GitError::Failed { .. } => Self::new(Code::EngineError, error.to_string()),
+            GitError::Filter { ref path, .. } => {
+                Self { path: Some(path.clone()), ..Self::new(Code::EngineError, error.to_string()) }
+            }
+            GitError::Failed { .. } | GitError::Temporary(_) => Self::new(Code::EngineError, error.to_string()),
         }
     }
 }

@@ -1,15 +1,22 @@
 //! Calls of the `git` of this machine that leave a user's checkout, index and HEAD as they are.
 //!
-//! No hook runs, no filter, and no program that watches files, and no prompt appears. Variables that would lead git elsewhere are
-//! removed.
+//! No hook runs, and no program that watches files, and no prompt appears. Variables that would lead git elsewhere are removed. The
+//! user's filters run for the contents of a commit, as with `git add`; see [`conversion`].
 //!
 //! **It must never know** workspaces or changes: it works with a directory, paths and streams.
 
+mod attributes;
+pub mod conversion;
+pub mod merge;
+mod stream;
+
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 /// Variables of git that would lead it elsewhere.
 const ELSEWHERE: [&str; 9] = [
@@ -50,6 +57,22 @@ pub enum GitError {
         /// Why, as the end of a sentence.
         reason: String,
     },
+    /// A filter that is required has failed.
+    #[error(
+        "'{path}' is not committed: the filter '{filter}' of git's configuration has failed ({reason}). `git add` would refuse such a \
+         file, too: repair the filter, set filter.{filter}.required to false, or leave the file out with `paths`"
+    )]
+    Filter {
+        /// The path in the repository.
+        path: String,
+        /// The name of the filter.
+        filter: String,
+        /// What was said first.
+        reason: String,
+    },
+    /// The contents for git cannot be prepared.
+    #[error("the contents for git cannot be prepared: {0}")]
+    Temporary(std::io::Error),
     /// A call has failed.
     #[error("git {call} has failed: {}", .reason.as_deref().unwrap_or("without a message"))]
     Failed {
@@ -75,11 +98,21 @@ pub struct BranchTarget {
     reference: String,
     /// The commit before it.
     parent: Option<String>,
+    /// The last commit of the branch.
+    tip: Option<String>,
+    /// The commit whose files the user's checkout has.
+    head: Option<String>,
     /// The tree of the commit whose files the user's checkout has, if the branch has others.
     base: Option<String>,
 }
 
 impl BranchTarget {
+    /// The last commit of the branch, if the branch has others than the one whose files the user's checkout has. A commit has no
+    /// files of theirs.
+    pub fn others(&self) -> Option<&str> {
+        self.tip.as_deref().filter(|_| self.base.is_some())
+    }
+
     /// The begin of a stream for [`Repository::import`]. Its rest gives the files that differ from those of the checkout's commit.
     pub fn head(&self, identity: &str, message: &str) -> Vec<u8> {
         let message = format!("{}\n", message.trim_end());
@@ -132,20 +165,48 @@ impl Repository {
     pub fn target(&self, branch: &str) -> Result<BranchTarget, GitError> {
         let refused = |reason: String| GitError::Branch { name: branch.into(), reason };
         let reference = format!("refs/heads/{branch}");
-        if branch.starts_with('-') || self.run(&["check-ref-format", &reference], None).is_err() {
+        let format = "--format=%(refname)%00%(objectname)%00%(worktreepath)";
+        // The branch, those below, and those above with all of theirs.
+        let mut related = vec!["for-each-ref", format, &reference];
+        related.extend(reference.match_indices('/').skip(2).map(|(at, _)| &reference[..at]));
+        // The calls take their time one by one. Git takes names like @{-1} for other branches.
+        let [named, listed, current, base] = self.run_all([
+            &["check-ref-format", "--branch", branch],
+            &related,
+            &["symbolic-ref", "-q", "HEAD"],
+            &["rev-parse", "-q", "--verify", "HEAD^{commit}"],
+        ]);
+        let is_meant = named.is_ok_and(|named| named.trim_ascii_end() == branch.as_bytes());
+        if branch.starts_with("refs/") || !is_meant {
             return Err(refused("is no name that git allows for a branch".into()));
         }
-        let used = self.run(&["for-each-ref", "--format=%(worktreepath)", &reference], None)?;
-        if !used.trim_ascii().is_empty() {
-            let place = String::from_utf8_lossy(&used);
-            return Err(refused(format!("is checked out in {}: name another one", place.trim())));
+        let mut tip = None;
+        for line in String::from_utf8_lossy(&listed?).lines() {
+            let mut fields = line.split('\0');
+            let (name, id, place) =
+                (fields.next().unwrap_or_default(), fields.next(), fields.next().unwrap_or_default());
+            if name != reference {
+                let is_below =
+                    |name: &str, above: &str| name.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
+                if is_below(name, &reference) || is_below(&reference, name) {
+                    let other = name.strip_prefix("refs/heads/").unwrap_or(name);
+                    return Err(refused(format!("cannot be beside the branch '{other}': name another one")));
+                }
+                continue;
+            }
+            if !place.is_empty() {
+                return Err(refused(format!("is checked out in {place}: name another one")));
+            }
+            tip = id.map(String::from);
         }
         // The branch that HEAD names may have no commit yet.
-        let current = self.run(&["symbolic-ref", "-q", "HEAD"], None).unwrap_or_default();
-        if current.trim_ascii() == reference.as_bytes() {
+        if current.unwrap_or_default().trim_ascii() == reference.as_bytes() {
             return Err(refused("is checked out: name another one".into()));
         }
-        let (base, tip) = (self.commit("HEAD")?, self.commit(&reference)?);
+        let base = match base {
+            Err(GitError::Failed { .. }) => None,
+            found => Some(String::from_utf8_lossy(&found?).trim().to_owned()),
+        };
         if let (Some(base), Some(tip)) = (&base, &tip)
             && self.run(&["merge-base", "--is-ancestor", base, tip], None).is_err()
         {
@@ -153,7 +214,16 @@ impl Repository {
         }
         let files = base.as_ref().filter(|_| tip.is_some() && tip != base);
         let files = files.map(|commit| self.line(&["rev-parse", "-q", "--verify", &format!("{commit}^{{tree}}")]));
-        Ok(BranchTarget { base: files.transpose()?, reference, parent: tip.or(base) })
+        let parent = tip.clone().or_else(|| base.clone());
+        Ok(BranchTarget { base: files.transpose()?, reference, parent, tip, head: base })
+    }
+
+    /// Whether the branch is as it was found.
+    ///
+    /// # Errors
+    /// Those of every call.
+    pub fn is_as_found(&self, target: &BranchTarget) -> Result<bool, GitError> {
+        Ok(self.last(target)? == target.tip)
     }
 
     /// The commit of a target.
@@ -201,11 +271,9 @@ impl Repository {
         Ok(ignored)
     }
 
-    /// Runs `git fast-import` with a stream.
-    ///
-    /// # Errors
-    /// Those of every call.
-    pub fn import(&self, stream: File) -> Result<(), GitError> {
+    /// Runs `git fast-import` with a file.
+    fn import_file(&self, mut stream: File) -> Result<(), GitError> {
+        stream.rewind().map_err(GitError::Temporary)?;
         let output = self.git(&["fast-import", "--quiet", "--done"]).stdin(stream).output()?;
         checked("fast-import", output.status, &output.stderr)
     }
@@ -222,30 +290,57 @@ impl Repository {
         Ok(String::from_utf8_lossy(&self.run(arguments, None)?).trim().to_owned())
     }
 
+    /// A path that git names.
+    fn place(&self, arguments: &[&str]) -> Result<PathBuf, GitError> {
+        let named = self.run(arguments, None)?;
+        Ok(PathBuf::from(OsStr::from_bytes(named.strip_suffix(b"\n").unwrap_or(&named))))
+    }
+
+    /// Runs several calls at the same time.
+    fn run_all<const N: usize>(&self, calls: [&[&str]; N]) -> [Result<Vec<u8>, GitError>; N] {
+        std::thread::scope(|scope| {
+            let started = calls.map(|arguments| scope.spawn(|| self.run(arguments, None)));
+            let panicked = |_| Err(GitError::Missing(std::io::ErrorKind::Other.into()));
+            started.map(|call| call.join().unwrap_or_else(panicked))
+        })
+    }
+
     fn run(&self, arguments: &[&str], input: Option<&[u8]>) -> Result<Vec<u8>, GitError> {
-        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
-        let mut git = self.git(arguments);
-        let mut running = git.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let output = std::thread::scope(|scope| {
-            if let (Some(mut pipe), Some(input)) = (running.stdin.take(), input) {
-                // Git may end before it has read everything.
-                scope.spawn(move || drop(pipe.write_all(input)));
-            }
-            running.wait_with_output()
-        })?;
+        let output = output(self.git(arguments), input)?;
         checked(arguments[0], output.status, &output.stderr)?;
         Ok(output.stdout)
     }
 
     fn git(&self, arguments: &[&str]) -> Command {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(&self.directory).args(SETTINGS).args(arguments);
-        for name in ELSEWHERE {
-            git.env_remove(name);
-        }
-        git.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
-        git
+        git_in(&self.directory, &[], arguments)
     }
+}
+
+fn git_in(directory: &Path, settings: &[String], arguments: &[&str]) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(directory).args(SETTINGS);
+    for setting in settings {
+        git.args(["-c", setting]);
+    }
+    git.args(arguments);
+    for name in ELSEWHERE {
+        git.env_remove(name);
+    }
+    git.env("LC_ALL", "C").env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    git
+}
+
+fn output(mut git: Command, input: Option<&[u8]>) -> Result<Output, GitError> {
+    let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+    let mut running = git.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let output = std::thread::scope(|scope| {
+        if let (Some(mut pipe), Some(input)) = (running.stdin.take(), input) {
+            // Git may end before it has read everything.
+            scope.spawn(move || drop(pipe.write_all(input)));
+        }
+        running.wait_with_output()
+    })?;
+    Ok(output)
 }
 
 /// The paths of a list with a NUL after each.
@@ -257,7 +352,11 @@ fn checked(call: &str, status: ExitStatus, stderr: &[u8]) -> Result<(), GitError
     if status.success() {
         return Ok(());
     }
+    Err(GitError::Failed { call: call.into(), reason: first_line(stderr) })
+}
+
+/// The first line of a message of git.
+fn first_line(stderr: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(&stderr[..stderr.len().min(SHOWN_BYTES)]);
-    let reason = text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
-    Err(GitError::Failed { call: call.into(), reason })
+    text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned)
 }

@@ -281,6 +281,46 @@ pub struct MergeConflict {
     pub hunks: Vec<ConflictHunk>,
 }
 
+/// How files are merged apart from the rules of the merged directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MergeRules {
+    /// The names and the commands of programs that merge files.
+    pub drivers: Vec<(String, String)>,
+    /// The name of the one for files of which nothing is said.
+    pub default: Option<String>,
+    /// Attributes that count more than those of the directory: what is before each of its paths there, and the text.
+    pub stronger: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Attributes that count less; the strongest first.
+    pub weaker: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a side has brought in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// In the order of their paths.
+    pub conflicts: Vec<MergeConflict>,
+    /// In the order of their paths.
+    pub pending: Vec<DriverRun>,
+}
+
+/// A file that a program has to merge. It is that of the sides before until then. All other files of the program are in the root of
+/// the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverRun {
+    /// Relative to the workspace.
+    pub path: Vec<u8>,
+    /// As in a [`MergeConflict`].
+    pub sides: Vec<u32>,
+    /// The name of the program.
+    pub driver: String,
+    /// What a shell runs, in the root of the workspace.
+    pub command: Vec<u8>,
+    /// The name under which the command expects the file, and leaves the result.
+    pub result: String,
+    /// The names of the version that both sides had last, and of that of the last side. They are there already.
+    pub versions: [String; 2],
+}
+
 /// Why there is a [`MergeConflict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConflictReason {
@@ -422,7 +462,7 @@ pub enum KeeperRequest {
         fork: u64,
     },
     /// Bring in what another workspace has changed since both were one. The answer of its keeper to [`KeeperRequest::Branch`] travels
-    /// with the request. Answered by [`KeeperReply::Done`] with a file: a list of [`MergeConflict`]; or by [`KeeperReply::Unrelated`].
+    /// with the request. Answered by [`KeeperReply::Done`] with a file: [`Joined`]; or by [`KeeperReply::Unrelated`].
     Join {
         /// The file of [`KeeperReply::Forked`].
         origin: Vec<u8>,
@@ -430,6 +470,8 @@ pub enum KeeperRequest {
         side: u32,
         /// Whether a file gets markers at its conflicts. Otherwise it is as before there.
         has_markers: bool,
+        /// How files are merged.
+        rules: MergeRules,
     },
     /// Mount the files of a checkpoint beside the present ones. Answered by [`KeeperReply::Kept`] with the file of the
     /// checkpoint, or [`KeeperReply::NoCheckpoint`].

@@ -10,13 +10,15 @@ use crate::known::Known;
 use crate::metadata::Metadata;
 use crate::selection::Selection;
 use crate::sibling::{Lineage, Sibling};
-use crate::staging::Source;
+use crate::staging::{Source, in_memory};
 use crate::tree::{Tree, file_type, open_directory, open_file, split, status};
 use nacre_containment::file_tree::unless;
+use nacre_merge::driver::{Input, command as command_of};
 use nacre_merge::entry::{Clash, Content, Decision, Entry, Kind as EntryKind, decide};
 use nacre_merge::text::{self, AtConflict};
+use nacre_protocol::files::temporary_name;
 use nacre_protocol::workspace::{
-    ChangedEntry, ConflictHunk, ConflictReason, Difference, Kind, MergeConflict, WorkspaceChange,
+    ChangedEntry, ConflictHunk, ConflictReason, Difference, DriverRun, Joined, Kind, MergeConflict, WorkspaceChange,
 };
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
 use rustix::io::{Errno, Result};
@@ -29,6 +31,8 @@ use std::os::fd::OwnedFd;
 const MAX_HUNK_BYTES: usize = 64 * 1024;
 /// Maximum bytes of the text in all conflicts of a side together; later ones have no hunks.
 const MAX_TEXT_BYTES: usize = 16 << 20;
+/// Maximum bytes of a version of a file that a program merges.
+const MAX_DRIVER_BYTES: u64 = 512 << 20;
 
 /// The sides so far, and which of them have changed which paths. What is not in it is as in the base of the next side.
 pub struct Sources {
@@ -104,11 +108,11 @@ struct Planned<'a> {
 }
 
 impl Joining<'_> {
-    /// Brings the side in. Returns the conflicts, in the order of their paths.
+    /// Brings the side in.
     ///
     /// # Errors
     /// Those of the system calls. A part may have been brought in then.
-    pub fn run(&self, sources: &mut Sources) -> std::result::Result<Vec<MergeConflict>, Trouble> {
+    pub fn run(&self, sources: &mut Sources) -> std::result::Result<Joined, Trouble> {
         let known = Known::default();
         let Sibling { seen, base, layers, lineage, .. } = self.sibling;
         let sides = |merged, base, layers| Sides {
@@ -140,18 +144,18 @@ impl Joining<'_> {
                 decision => plans.push(Planned { change, decision }),
             }
         }
-        let mut conflicts = Conflicts { sources, side: self.side, found: Vec::new(), text_bytes: 0 };
+        let mut conflicts = Conflicts { sources, side: self.side, joined: Joined::default(), text_bytes: 0 };
         self.remove(&plans, &mut conflicts)?;
         for Planned { change, decision } in &plans {
             (self.interrupt)()?;
             self.put(change, *decision, &mut conflicts).map_err(at(&change.path))?;
         }
         self.finish(&plans)?;
-        let mut found = conflicts.found;
-        found.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut joined = conflicts.joined;
+        joined.conflicts.sort_by(|a, b| a.path.cmp(&b.path));
         sources.add(&changes, self.side);
         sources.lineages.push(lineage.clone());
-        Ok(found)
+        Ok(joined)
     }
 
     /// Decides about a change of the other side. `is_changed_here`: this side may have changed the path, too.
@@ -330,6 +334,10 @@ impl Joining<'_> {
     /// Merges the lines of a file that both sides have changed.
     fn join_lines(&self, change: &WorkspaceChange, mode: u32, conflicts: &mut Conflicts<'_>) -> Result<()> {
         let path = &change.path;
+        let rule = self.rules.merge_of(path)?;
+        if let MergeRule::Driver(driver) = rule {
+            return self.leave_to_driver(driver, change, mode, conflicts);
+        }
         let (parent, name) = split(path);
         let (from, to) = self.directories(parent)?;
         let base = match change.before {
@@ -339,7 +347,6 @@ impl Joining<'_> {
             }
             _ => Some(Vec::new()),
         };
-        let rule = self.rules.merge_of(path)?;
         let texts = if rule == MergeRule::Whole { None } else { base.zip(read(&to, name)?).zip(read(&from, name)?) };
         let Some(((base, ours), theirs)) = texts else {
             conflicts.add(path, ConflictReason::Binary);
@@ -362,6 +369,61 @@ impl Joining<'_> {
         let file = openat(&to, name, flags, Mode::RUSR | Mode::WUSR)?;
         File::from(file).write_all(&merged.content).map_err(|error| errno_of(&error))?;
         metadata.with_mode(mode).apply(&to, name, None).map(drop)
+    }
+
+    /// Puts the versions of a file into the root of the workspace, for a program that merges them.
+    fn leave_to_driver(
+        &self,
+        number: usize,
+        change: &WorkspaceChange,
+        mode: u32,
+        conflicts: &mut Conflicts<'_>,
+    ) -> Result<()> {
+        let path = &change.path;
+        self.give_mode(path, mode)?;
+        let (parent, name) = split(path);
+        let (from, to) = self.directories(parent)?;
+        let base = match change.before {
+            Some(before) if before.kind == Kind::File => {
+                Some(self.sibling.base.directory(parent)?.ok_or(Errno::STALE)?)
+            }
+            _ => None,
+        };
+        let sizes = [Some(&from), Some(&to), base.as_ref()].map(|directory| status(directory, name));
+        for size in sizes {
+            if size?.is_some_and(|found| found.st_size as u64 > MAX_DRIVER_BYTES) {
+                conflicts.add(path, ConflictReason::Binary);
+                return Ok(());
+            }
+        }
+        let root = self.merged.directory(b"")?.ok_or(Errno::STALE)?;
+        // The owner of the file may read its versions.
+        let metadata = Metadata::of(&to, name)?.without_times();
+        let mode = metadata.mode() & !0o7777 | 0o600;
+        let metadata = metadata.with_mode(mode);
+        let free_name = || String::from_utf8_lossy(&temporary_name()).into_owned();
+        let expose = |directory: Option<&OwnedFd>| {
+            let temporary = free_name();
+            let content = if directory.is_none() { Some(in_memory(b"")?) } else { None };
+            let source = Source { directory: directory.unwrap_or(&to), name, content, interrupt: self.interrupt };
+            source.copy_with(metadata.clone(), &root, temporary.as_bytes())?;
+            Ok::<_, Errno>(temporary)
+        };
+        let versions = [expose(base.as_ref())?, expose(Some(&from))?];
+        let (result, labels) = (free_name(), (conflicts.label_before(path), format!("side {}", self.side)));
+        let (driver, command) = self.rules.driver(number);
+        let input = Input {
+            base: &versions[0],
+            ours: &result,
+            theirs: &versions[1],
+            marker_size: self.rules.marker_size(path)?,
+            path,
+            labels: ["base", &labels.0, &labels.1],
+        };
+        let (command, sides) = (command_of(command, input), conflicts.sides_of(path));
+        let pending = DriverRun { path: path.clone(), sides, driver: driver.into(), command, result, versions };
+        conflicts.joined.pending.push(pending);
+        Ok(())
     }
 
     /// Gives directories what they have on the other side. Until now, files were put into them.
@@ -388,15 +450,20 @@ impl Joining<'_> {
 struct Conflicts<'a> {
     sources: &'a Sources,
     side: u32,
-    found: Vec<MergeConflict>,
+    joined: Joined,
     text_bytes: usize,
 }
 
 impl Conflicts<'_> {
     fn add(&mut self, path: &[u8], reason: ConflictReason) {
+        let sides = self.sides_of(path);
+        self.joined.conflicts.push(MergeConflict { path: path.to_vec(), reason, sides, hunks: Vec::new() });
+    }
+
+    fn sides_of(&self, path: &[u8]) -> Vec<u32> {
         let mut sides = self.sources.of(path);
         sides.push(self.side);
-        self.found.push(MergeConflict { path: path.to_vec(), reason, sides, hunks: Vec::new() });
+        sides
     }
 
     fn add_hunks(&mut self, path: &[u8], conflicts: Vec<text::Conflict>) {
@@ -408,7 +475,7 @@ impl Conflicts<'_> {
         for text::Conflict { line, our_text, their_text, .. } in conflicts {
             let hunk = ConflictHunk { line: line as u32 + 1, ours: cut(our_text), theirs: cut(their_text) };
             self.text_bytes += hunk.ours.len() + hunk.theirs.len();
-            if let Some(conflict) = self.found.last_mut().filter(|_| self.text_bytes <= MAX_TEXT_BYTES) {
+            if let Some(conflict) = self.joined.conflicts.last_mut().filter(|_| self.text_bytes <= MAX_TEXT_BYTES) {
                 conflict.hunks.push(hunk);
             }
         }

@@ -27,7 +27,7 @@ use nacre_archive::{About, Archive, Entry, Refused};
 use nacre_containment::lock::Lock;
 use nacre_protocol::message;
 use nacre_protocol::workspace::{
-    Chosen, KeeperReply, KeeperRequest, Opening, Point, Skipped, Storage, WorkspaceChange,
+    Chosen, KeeperReply, KeeperRequest, MergeRules, Opening, Point, Skipped, Storage, WorkspaceChange,
 };
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
@@ -372,8 +372,8 @@ impl Open {
                 self.checkpoints.end_fork(&self.store, fork);
                 Ok((KeeperReply::Done, None))
             }
-            KeeperRequest::Join { origin, side, has_markers } => {
-                self.join(&origin, &travelled(file)?, (side, has_markers), interrupt)
+            KeeperRequest::Join { origin, side, has_markers, rules } => {
+                self.join(&origin, &travelled(file)?, (side, has_markers), &rules, interrupt)
             }
             KeeperRequest::Prepare { number } => self.prepare(number, interrupt),
             KeeperRequest::Switch => self.switch(interrupt),
@@ -582,6 +582,7 @@ impl Open {
         origin: &[u8],
         copy: &OwnedFd,
         (side, has_markers): (u32, bool),
+        rules: &MergeRules,
         interrupt: &Interrupt<'_>,
     ) -> Result<Answer, Failure> {
         let doing = "bring in the changes of another workspace";
@@ -594,11 +595,11 @@ impl Open {
         let sibling = Sibling::open(self.store.directory(), others, &real, (origin, copy), self.mounter)?;
         let Some(sibling) = sibling else { return Ok((KeeperReply::Unrelated, None)) };
         let (merged, layers, sibling, marks) = (&merged, &layers, &sibling, self.mounter.marks());
-        let rules = &GitRules::new(&self.base);
+        let rules = &GitRules::for_merge(&self.base, rules);
         let joining = Joining { merged, layers, sibling, marks, side, has_markers, rules, interrupt };
-        let found = joining.run(&mut sources).map_err(|trouble| trouble.while_doing(doing))?;
+        let joined = joining.run(&mut sources).map_err(|trouble| trouble.while_doing(doing))?;
         self.sources = Some(sources);
-        Ok((KeeperReply::Done, Some(listed(&found)?)))
+        Ok((KeeperReply::Done, Some(in_memory(&joined).map_err(while_doing(doing))?)))
     }
 
     fn delete_checkpoint(&mut self, number: u64) -> Result<Answer, Failure> {

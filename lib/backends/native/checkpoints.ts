@@ -5,6 +5,7 @@ import type { Checkpoint, MergeConflict, Merged, Rollback, Sandbox, Undo } from 
 import { checkpointNumber, type ForkPlan, type MergePlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine } from './engine.js'
+import { runDrivers } from './merge-drivers.js'
 import type { Revivals } from './processes/revivals.js'
 
 /** A sandbox and its engine. */
@@ -71,7 +72,8 @@ export class NativeCheckpoints implements CheckpointsBackend {
       const found = await abortable(this.#engine, 'the merge', signal, (native, id) =>
         native.merge(id, sides, into.engine.start(), onConflict === 'markers', busy === 'reject'),
       )
-      const conflicts = found.map(publicConflict)
+      const driven = await runDrivers(into.sandbox, found, signal)
+      const conflicts = [...found.conflicts.map(publicConflict), ...driven].sort(bySides)
       if (onConflict === 'reject' && conflicts.length > 0) throw conflictError(conflicts)
       return { sandbox: opened(into), conflicts }
     } catch (error) {
@@ -105,6 +107,12 @@ function opened({ sandbox, open }: Branch): Sandbox {
 
 function publicCheckpoint({ number, name, createdAt, sessions }: NativePoint): Checkpoint {
   return { id: String(number), name: name ?? null, createdAt: new Date(createdAt), sessions }
+}
+
+/** In the order of the sandboxes, then of the paths. */
+function bySides(one: MergeConflict, other: MergeConflict): number {
+  const last = ({ sides }: MergeConflict) => sides.at(-1) ?? 0
+  return last(one) - last(other) || Buffer.compare(Buffer.from(one.path), Buffer.from(other.path))
 }
 
 const decoder = new TextDecoder()

@@ -84,7 +84,6 @@ export class NativeWorkspace implements WorkspaceBackend {
     const { paths, hunks = [], signal, force, sync, branch, message } = plan
     if ((branch === undefined) !== (message === undefined))
       throw invalidOption(branch === undefined ? 'message needs a branch' : 'branch needs a message')
-    if (branch !== undefined && force) throw invalidOption('force is not for a branch: leave one of them out')
     if (branch !== undefined && hunks.length > 0)
       throw invalidOption('hunks are not for a branch: leave one of them out')
     const selected = pathsBelow(this.#root(), paths)
@@ -92,7 +91,7 @@ export class NativeWorkspace implements WorkspaceBackend {
     const done = await abortable(this.#engine, 'the commit', signal, (native, id) =>
       branch === undefined || message === undefined
         ? native.workspaceCommit(id, selected, chosen, force, sync)
-        : native.workspaceCommitToBranch(id, selected, branch, message),
+        : native.workspaceCommitToBranch(id, selected, branch, message, force),
     )
     const skipped = done.skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason }))
     return { applied: done.applied, skipped, ...(done.id != null && { id: done.id }) }

@@ -8,7 +8,10 @@ use super::{Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::workspace::Fork;
-use nacre_protocol::workspace::MergeConflict;
+use nacre_git::Repository;
+use nacre_git::merge::MergeSettings;
+use nacre_protocol::workspace::{Joined, MergeRules};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
 
@@ -21,10 +24,19 @@ pub struct MergeOptions {
     pub when_busy: WhenBusy,
 }
 
+/// What a merge has made.
+#[derive(Debug)]
+pub struct Merged {
+    /// Of all sides, in their order. What is pending has to be done in the new sandbox, one after the other.
+    pub joined: Joined,
+    /// The root of the workspace.
+    pub directory: PathBuf,
+}
+
 impl Sandbox {
     /// Lets another sandbox, which nothing has used, go on with the present files and sessions of this one, and with what others have
-    /// changed since all were one. Waits for each as [`Sandbox::pause`] does. Returns the conflicts; `None`, with nothing merged, if
-    /// `given_up` resolves before the last pause is in effect.
+    /// changed since all were one. Waits for each as [`Sandbox::pause`] does. `None`, with nothing merged, if `given_up` resolves before
+    /// the last pause is in effect.
     ///
     /// # Errors
     /// Those of [`Sandbox::fork`] and [`Workspace::join`](crate::workspace::Workspace::join). The other sandbox is destroyed then.
@@ -34,7 +46,7 @@ impl Sandbox {
         into: Sandbox,
         options: MergeOptions,
         given_up: G,
-    ) -> impl Future<Output = Result<Option<Vec<MergeConflict>>, Error>> + Send + use<G> {
+    ) -> impl Future<Output = Result<Option<Merged>, Error>> + Send + use<G> {
         let sides = [vec![self.clone()], others].concat();
         async move {
             let (sender, mut done) = oneshot::channel();
@@ -66,7 +78,7 @@ async fn complete_merge(
     into: &Sandbox,
     MergeOptions { has_markers, when_busy }: MergeOptions,
     stopped: &watch::Receiver<bool>,
-) -> Result<Option<Vec<MergeConflict>>, Error> {
+) -> Result<Option<Merged>, Error> {
     let mut forks: Vec<Arc<Fork>> = Vec::new();
     let merged = async {
         let mut sessions = None;
@@ -88,15 +100,20 @@ async fn complete_merge(
         let (into, forks) = (into.clone(), forks.clone());
         blocking(move || {
             let workspace = into.workspace()?;
-            let mut conflicts = Vec::new();
+            let directory = workspace.path().to_path_buf();
+            let rules = rules_of(&directory);
+            let mut merged = Merged { joined: Joined::default(), directory };
             for (side, fork) in (0..).zip(&forks) {
-                match side {
-                    0 => workspace.open_as(fork)?,
-                    side => conflicts.extend(workspace.join(fork, side, has_markers)?),
+                if side == 0 {
+                    workspace.open_as(fork)?;
+                    continue;
                 }
+                let Joined { conflicts, pending } = workspace.join(fork, side, has_markers, &rules)?;
+                merged.joined.conflicts.extend(conflicts);
+                merged.joined.pending.extend(pending);
             }
             into.begin_with(sessions.unwrap_or_default())?;
-            Ok(Some(conflicts))
+            Ok(Some(merged))
         })
         .await
     };
@@ -105,4 +122,11 @@ async fn complete_merge(
         end(fork).await?;
     }
     merged
+}
+
+/// How the user's git merges the files of a real directory. Without a repository that it trusts, files have lines.
+fn rules_of(directory: &Path) -> MergeRules {
+    let settings = Repository::of(directory).and_then(|repository| repository.merge_settings());
+    let MergeSettings { drivers, default, stronger, weaker } = settings.unwrap_or_default();
+    MergeRules { drivers, default, stronger, weaker }
 }

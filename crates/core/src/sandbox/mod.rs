@@ -56,7 +56,7 @@ use tokio::sync::{Notify, RwLock};
 
 pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
-pub use merge::MergeOptions;
+pub use merge::{MergeOptions, Merged};
 pub use nacre_keep::Entry;
 pub use pause::{Pause, WhenBusy};
 pub use ports::OpenPort;

@@ -173,6 +173,11 @@ pub(super) fn missing(id: Option<&str>) -> Error {
 
 /// Reads the list of a reply.
 pub(super) fn read_list<T: DeserializeOwned>(file: Option<OwnedFd>) -> Result<Vec<T>, Error> {
+    read_value(file)
+}
+
+/// Reads the value of a reply.
+pub(super) fn read_value<T: DeserializeOwned>(file: Option<OwnedFd>) -> Result<T, Error> {
     message::decode(&read_all(file)?).map_err(|error| unreadable(&error))
 }
 

@@ -14,16 +14,15 @@ use crate::error::{Code, Error};
 use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
 use archives::{suspend_request, written};
-use keeper::{Answer, RunningKeeper, exchange, failed, other_answer, post, read_all, read_list, receive};
+use keeper::{Answer, RunningKeeper, exchange, failed, other_answer, post, read_all, read_list, read_value, receive};
 use nacre_containment::lock::Lock;
 use nacre_containment::mount_table;
 use nacre_protocol::confinement;
-use nacre_protocol::message;
 use nacre_protocol::workspace::{
-    Blamed, Chosen, KeeperReply, KeeperRequest, MergeConflict, Opening, Point, ReviewedChange, Skipped, Storage,
+    Blamed, Chosen, Joined, KeeperReply, KeeperRequest, MergeRules, Opening, Point, ReviewedChange, Skipped, Storage,
     Unpacking, WorkspaceChange,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -134,6 +133,8 @@ pub struct Workspace {
     keeper: Lock<KeeperState>,
     /// Stops the comparison that the keeper makes.
     comparing: Lock<Option<Stop>>,
+    /// The last commits on branches of git that have what this workspace has.
+    branches: Lock<BTreeMap<String, String>>,
 }
 
 #[derive(Debug, Default)]
@@ -159,6 +160,7 @@ impl Workspace {
             shares: Lock::default(),
             keeper: Lock::default(),
             comparing: Lock::default(),
+            branches: Lock::default(),
         }
     }
 
@@ -170,6 +172,21 @@ impl Workspace {
     /// Its name, if it has one.
     pub fn id(&self) -> Option<&str> {
         self.options.id.as_deref()
+    }
+
+    /// The last commit that it, or one whose files it has got, has made on a branch of git.
+    pub(crate) fn last_commit(&self, branch: &str) -> Option<String> {
+        self.branches.lock().get(branch).cloned()
+    }
+
+    /// Records a commit on a branch of git.
+    pub(crate) fn has_committed(&self, branch: String, id: String) {
+        self.branches.lock().insert(branch, id);
+    }
+
+    fn knows_branches_of(&self, fork: &Fork) {
+        let known = fork.parent.branches.lock().clone();
+        self.branches.lock().extend(known);
     }
 
     /// Where it is mounted for the programs of a session, and the mount: it can be attached once.
@@ -213,8 +230,7 @@ impl Workspace {
     /// As for [`Workspace::changes`].
     pub fn blame(&self, path: Vec<u8>) -> Result<Option<Blamed>, Error> {
         let (_, found) = self.request(&KeeperRequest::Blame { path })?;
-        let found = message::decode(&read_all(found)?);
-        found.map_err(|error| failed(&format!("the answer of the keeper cannot be read: {error}")))
+        read_value(found)
     }
 
     /// Applies changes to the real directory: those of the chosen paths and below, and hunks; all by default. `force` overwrites
@@ -408,16 +424,17 @@ impl Workspace {
         opened.map(|opened| {
             *socket = Some(opened);
             self.release(&mut socket);
+            self.knows_branches_of(fork);
         })
     }
 
     /// Brings in what another workspace has changed since both were one, before any program runs. `side` is its number, from 1;
-    /// that of this one is 0. Returns the conflicts. A file gets markers at its conflicts, or is as before there.
+    /// that of this one is 0. A file gets markers at its conflicts, or is as before there.
     ///
     /// # Errors
     /// As for [`Workspace::changes`]; `INVALID_OPTION` for the workspace of another directory, or if they have never been one. A part
     /// of the changes may be there then.
-    pub fn join(&self, fork: &Fork, side: u32, has_markers: bool) -> Result<Vec<MergeConflict>, Error> {
+    pub fn join(&self, fork: &Fork, side: u32, has_markers: bool, rules: &MergeRules) -> Result<Joined, Error> {
         let refused = |why: &str| Err(Error::new(Code::InvalidOption, format!("sandboxes[{side}] {why}")));
         let (own, other) = (self.path(), fork.parent.path());
         if own != other {
@@ -426,9 +443,13 @@ impl Workspace {
                 "has a workspace of {other}, and sandboxes[0] one of {own}: merge sandboxes of one directory"
             ));
         }
-        let request = KeeperRequest::Join { origin: fork.origin.clone(), side, has_markers };
+        let (origin, rules) = (fork.origin.clone(), rules.clone());
+        let request = KeeperRequest::Join { origin, side, has_markers, rules };
         match self.request_with(&request, Some(fork.copy()?))? {
-            (KeeperReply::Done, conflicts) => read_list(conflicts),
+            (KeeperReply::Done, joined) => {
+                self.knows_branches_of(fork);
+                read_value(joined)
+            }
             (KeeperReply::Unrelated, _) => refused(
                 "and sandboxes[0] do not come from one sandbox: merge the forks of one call of fork, or a sandbox with its forks",
             ),

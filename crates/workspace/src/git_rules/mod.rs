@@ -7,6 +7,7 @@ mod pattern;
 
 use crate::tree::{Tree, file_type, open_file, split, status};
 use crate::walk::Walk;
+use nacre_protocol::workspace::MergeRules;
 use pattern::Pattern;
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, Result};
@@ -70,7 +71,14 @@ pub enum MergeRule {
     Union,
     /// Not at all.
     Whole,
+    /// By the program with this number; see [`MergeRules::drivers`].
+    Driver(usize),
 }
+
+/// How long markers are by default.
+const MARKER_SIZE: u32 = 7;
+/// Maximum length of markers.
+const MAX_MARKER_SIZE: u32 = 1000;
 
 /// A line of `.gitignore`, or what one of `.gitattributes` says about an attribute.
 struct Rule<T> {
@@ -83,7 +91,22 @@ struct Rule<T> {
 struct DirectoryRules {
     ignored: Vec<Rule<bool>>,
     generated: Vec<Rule<bool>>,
-    merged: Vec<Rule<MergeRule>>,
+    /// `None` for the default.
+    merged: Vec<Rule<Option<MergeRule>>>,
+    marker_sizes: Vec<Rule<u32>>,
+}
+
+impl DirectoryRules {
+    fn add_attributes(&mut self, text: &[u8], drivers: &[(String, String)]) {
+        self.generated = attribute(text, generated);
+        self.merged = attribute(text, |word| merged(word, drivers));
+        self.marker_sizes = attribute(text, marker_size);
+    }
+}
+
+/// What the last rule that matches says.
+fn last<T: Copy>(rules: &[Rule<T>], path: &[u8], is_directory: bool) -> Option<T> {
+    rules.iter().rev().find(|rule| rule.pattern.matches(path, is_directory)).map(|rule| rule.says)
 }
 
 /// See the module.
@@ -92,12 +115,39 @@ pub struct GitRules<'a> {
     rules: RefCell<HashMap<Vec<u8>, Rc<DirectoryRules>>>,
     /// The directories whose content git ignores, or not.
     ignored: RefCell<HashMap<Vec<u8>, bool>>,
+    drivers: Vec<(String, String)>,
+    /// How a file of which nothing is said is merged.
+    default: MergeRule,
+    /// Rules outside of the directory, with what is before each of its paths there.
+    stronger: Vec<(Vec<u8>, DirectoryRules)>,
+    weaker: Vec<(Vec<u8>, DirectoryRules)>,
 }
 
 impl<'a> GitRules<'a> {
     /// Those of a real directory.
     pub fn new(base: &'a Tree) -> Self {
-        Self { base: Walk::new(base), rules: RefCell::default(), ignored: RefCell::default() }
+        Self::for_merge(base, &MergeRules::default())
+    }
+
+    /// The same, with how the user's git merges files.
+    pub fn for_merge(base: &'a Tree, MergeRules { drivers, default, stronger, weaker }: &MergeRules) -> Self {
+        let outside = |all: &[(Vec<u8>, Vec<u8>)]| {
+            let rules = |(prefix, text): &(Vec<u8>, Vec<u8>)| {
+                let mut rules = DirectoryRules::default();
+                rules.add_attributes(&text[..text.len().min(MAX_BYTES as usize)], drivers);
+                (prefix.clone(), rules)
+            };
+            all.iter().map(rules).collect()
+        };
+        Self {
+            base: Walk::new(base),
+            rules: RefCell::default(),
+            ignored: RefCell::default(),
+            default: default.as_ref().map_or(MergeRule::Lines, |name| named(name.as_bytes(), drivers)),
+            stronger: outside(stronger),
+            weaker: outside(weaker),
+            drivers: drivers.clone(),
+        }
     }
 
     /// Whether the real directory has rules that tell outputs from sources: it is a repository of git, or has a `.gitignore`.
@@ -114,7 +164,31 @@ impl<'a> GitRules<'a> {
     /// # Errors
     /// Those of the system calls.
     pub fn merge_of(&self, path: &[u8]) -> Result<MergeRule> {
-        Ok(self.decide(path, false, |rules| &rules.merged)?.unwrap_or(MergeRule::Lines))
+        Ok(self.attribute_of(path, |rules| &rules.merged)?.flatten().unwrap_or(self.default))
+    }
+
+    /// The name and the command of a driver.
+    pub fn driver(&self, number: usize) -> (&str, &str) {
+        self.drivers.get(number).map_or(("", ""), |(name, command)| (name, command))
+    }
+
+    /// How long the markers in a file are.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn marker_size(&self, path: &[u8]) -> Result<u32> {
+        Ok(self.attribute_of(path, |rules| &rules.marker_sizes)?.unwrap_or(MARKER_SIZE))
+    }
+
+    /// What is said of a file in the directory and outside of it.
+    fn attribute_of<T: Copy>(&self, path: &[u8], kind: impl Fn(&DirectoryRules) -> &[Rule<T>]) -> Result<Option<T>> {
+        let outside = |all: &[(Vec<u8>, DirectoryRules)]| {
+            all.iter().find_map(|(prefix, rules)| last(kind(rules), &[prefix, path].concat(), false))
+        };
+        if let Some(says) = outside(&self.stronger) {
+            return Ok(Some(says));
+        }
+        Ok(self.decide(path, false, &kind)?.or_else(|| outside(&self.weaker)))
     }
 
     /// Why a path counts as generated.
@@ -177,9 +251,8 @@ impl<'a> GitRules<'a> {
         loop {
             let rules = self.rules_of(directory)?;
             let below = if directory.is_empty() { path } else { &path[directory.len() + 1..] };
-            let found = kind(&rules).iter().rev().find(|rule| rule.pattern.matches(below, is_directory));
-            if let Some(rule) = found {
-                return Ok(Some(rule.says));
+            if let Some(says) = last(kind(&rules), below, is_directory) {
+                return Ok(Some(says));
             }
             if directory.is_empty() {
                 return Ok(None);
@@ -204,9 +277,7 @@ impl<'a> GitRules<'a> {
                 rules.ignored.extend(ignored(&read(&info, b"exclude")?));
             }
             rules.ignored.extend(ignored(&read(&opened, b".gitignore")?));
-            let attributes = read(&opened, b".gitattributes")?;
-            rules.generated = attribute(&attributes, generated);
-            rules.merged = attribute(&attributes, merged);
+            rules.add_attributes(&read(&opened, b".gitattributes")?, &self.drivers);
         }
         let rules = Rc::new(rules);
         self.rules.borrow_mut().insert(directory.to_vec(), Rc::clone(&rules));
@@ -251,11 +322,11 @@ fn ignored(text: &[u8]) -> Vec<Rule<bool>> {
 }
 
 /// What a `.gitattributes` says about an attribute. `read`: what a word says about it.
-fn attribute<T>(text: &[u8], read: fn(&[u8]) -> Option<T>) -> Vec<Rule<T>> {
+fn attribute<T>(text: &[u8], read: impl Fn(&[u8]) -> Option<T>) -> Vec<Rule<T>> {
     let rule = |line: &[u8]| {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
         let pattern = words.next().filter(|word| !word.starts_with(b"#") && !word.starts_with(b"\""))?;
-        let says = words.filter_map(read).next_back()?;
+        let says = words.filter_map(&read).next_back()?;
         // A pattern for directories matches no file.
         Pattern::new(pattern).map(|pattern| Rule { pattern, says })
     };
@@ -270,14 +341,31 @@ fn generated(word: &[u8]) -> Option<bool> {
     }
 }
 
-/// A driver that is a program does not run: it would meet what programs in the workspace have written.
-fn merged(word: &[u8]) -> Option<MergeRule> {
+fn merged(word: &[u8], drivers: &[(String, String)]) -> Option<Option<MergeRule>> {
     match word {
-        b"merge=union" => Some(MergeRule::Union),
-        b"-merge" | b"merge=binary" | b"binary" => Some(MergeRule::Whole),
-        word if word == b"merge" || word == b"!merge" || word.starts_with(b"merge=") => Some(MergeRule::Lines),
-        _ => None,
+        b"-merge" | b"binary" => Some(Some(MergeRule::Whole)),
+        b"merge" => Some(Some(MergeRule::Lines)),
+        b"!merge" => Some(None),
+        word => word.strip_prefix(b"merge=").map(|name| Some(named(name, drivers))),
     }
+}
+
+/// How a driver merges; line by line if there is none of this name.
+fn named(name: &[u8], drivers: &[(String, String)]) -> MergeRule {
+    match drivers.iter().position(|(driver, _)| driver.as_bytes() == name) {
+        Some(number) => MergeRule::Driver(number),
+        None if name == b"union" => MergeRule::Union,
+        None if name == b"binary" => MergeRule::Whole,
+        None => MergeRule::Lines,
+    }
+}
+
+fn marker_size(word: &[u8]) -> Option<u32> {
+    let size = match word {
+        b"conflict-marker-size" | b"-conflict-marker-size" | b"!conflict-marker-size" => "",
+        word => std::str::from_utf8(word.strip_prefix(b"conflict-marker-size=")?).ok()?,
+    };
+    Some(size.parse().ok().filter(|size| (1..=MAX_MARKER_SIZE).contains(size)).unwrap_or(MARKER_SIZE))
 }
 
 #[cfg(test)]
@@ -345,6 +433,34 @@ mod tests {
             ("a.rs", MergeRule::Lines),
         ] {
             assert_eq!(rules.merge_of(path.as_bytes()).unwrap(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn drivers_and_attributes_outside_of_the_directory_count() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        fs::write(root.join(".gitattributes"), "*.a merge=one conflict-marker-size=9\n*.b merge=none\n*.c !merge\n")
+            .unwrap();
+        let tree = Tree::new(open(root));
+        let text = |prefix: &str, text: &str| (prefix.as_bytes().to_vec(), text.as_bytes().to_vec());
+        let rules = MergeRules {
+            drivers: ["one", "union"].map(|name| (name.into(), String::new())).into(),
+            default: Some("union".into()),
+            stronger: vec![text("in/", "/in/top.a merge=union\n/top.b merge=union\n")],
+            weaker: vec![text("in/", "*.a -merge\n"), text("", "*.d merge=one\n")],
+        };
+        let rules = GitRules::for_merge(&tree, &rules);
+        for (path, expected, size) in [
+            ("x.a", MergeRule::Driver(0), 9),
+            ("top.a", MergeRule::Driver(1), 9),
+            ("top.b", MergeRule::Lines, 7),
+            ("x.c", MergeRule::Driver(1), 7),
+            ("x.d", MergeRule::Driver(0), 7),
+            ("x.e", MergeRule::Driver(1), 7),
+        ] {
+            let found = (rules.merge_of(path.as_bytes()).unwrap(), rules.marker_size(path.as_bytes()).unwrap());
+            assert_eq!(found, (expected, size), "{path}");
         }
     }
 
