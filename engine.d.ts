@@ -13,6 +13,7 @@
 
 import { SandboxClient } from './client.js'
 import type {
+  Answer,
   AnySandbox,
   EnvChanges,
   Forwarding,
@@ -20,6 +21,7 @@ import type {
   Isolation,
   Logger,
   OptionError,
+  Question,
   Sandbox,
 } from './index.js'
 
@@ -86,10 +88,10 @@ export interface EngineOptions {
    */
   isolation?: Isolation
   /**
-   * The network of the container, as `--network` of the engine takes it, like 'none'. A virtual machine has none. Default: that
-   * of the engine.
+   * The network of the container, as `--network` of the engine takes it, like 'none'. With 'vm': the hosts that the virtual
+   * machine reaches, or 'none'. Default: that of the engine; with 'vm' 'none'.
    */
-  network?: string
+  network?: string | EngineNetwork
   /**
    * The number of processors of the container; may be a fraction, but not with Apple's and 'vm'. Default: no limit; with 'vm'
    * all, at most 4.
@@ -122,6 +124,18 @@ export interface EngineOptions {
   onProgress?: (step: string) => void
   /** Ends the start and rejects the call, until the sandbox is open. Default: none. */
   signal?: AbortSignal
+}
+/**
+ * The hosts that a virtual machine reaches, by TCP through a proxy of this machine that HTTP_PROXY and the like name. Its answer
+ * names a refused host. Whatever root of the virtual machine does, there is no other way.
+ */
+export interface EngineNetwork {
+  /** Hosts and ports that the proxy lets through, as in `isolation.network`: 'registry.npmjs.org:443', '*.github.com:443'. */
+  allow: string[]
+  /** Hosts and ports that it refuses, even within `allow` and whatever an answer says. Default: []. */
+  deny?: string[]
+  /** Is called with each host of neither list, and gives the answer, in 60 seconds. Default: none, they are refused. */
+  ask?: (question: Question) => Answer | Promise<Answer>
 }
 /** A directory or file of this machine that a container has at the same path. */
 export interface EngineMount {
@@ -163,6 +177,13 @@ export interface EngineVm {
   pid: number
   /** Whether QEMU emulates the processor. */
   emulated: boolean
+  /**
+   * Stops its processors; memory and connections stay. Resolves when they stand still. Meanwhile, calls reject with
+   * CONNECTION_FAILED, except `resume`, `destroy` and `stop`. A pause may count for timeouts of what runs in it.
+   */
+  pause(): Promise<void>
+  /** Lets it go on after `pause`, with pending calls. Its clock gets the time of this machine. */
+  resume(): Promise<void>
 }
 /**
  * Opens a sandbox: on Linux like `new Sandbox()`, elsewhere in a Linux container of Docker, Podman or Apple's container.

@@ -1,10 +1,10 @@
 /** The end of a virtual machine: whichever process ends, nothing is left. Run by `npm run test:vm`. */
 import { spawn } from 'node:child_process'
 import path from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { temporary } from '../helpers/temporary.js'
 import { until } from '../helpers/until.js'
-import { descendants, isAlive, type Known } from './processes.js'
+import { commandOf, descendants, isAlive, type Known } from './processes.js'
 
 const root = path.dirname(path.dirname(__dirname))
 /** A round boots a machine, which takes seconds. NACRE_TEST_ROUNDS=20 is for changes of what ends. */
@@ -13,15 +13,16 @@ const BOOT_MS = 240_000
 /** Milliseconds after which nothing may be left. */
 const GONE_MS = 1500
 
-/** A program whose machine runs a process that ends only by SIGKILL. */
-async function start() {
+/** A program whose machine runs a process that ends only by SIGKILL. `last` is what the program does then. */
+async function start(last = '') {
   const cwd = temporary('nacre-vm-end-')
   const script = `
     import { openSandbox } from ${JSON.stringify(path.join(root, 'dist/engine/index.js'))}
     const { NACRE_TEST_OWN_KERNEL: kernel } = process.env
-    const sandbox = await openSandbox({ engine: 'vm', emulate: true, memory: '1g', kernel, cwd: ${JSON.stringify(cwd)} })
+    const sandbox = await openSandbox({ engine: 'vm', emulate: true, memory: '1g', kernel, cwd: ${JSON.stringify(cwd)}, network: { allow: [] } })
     await sandbox.exec("setsid sh -c 'trap \\"\\" TERM HUP; while :; do sleep 60; done' > /dev/null 2>&1 &")
     sandbox.exec('sleep 600').catch((error) => console.log('lost: ' + error.code))
+    ${last}
     console.log('pid: ' + sandbox.vm.pid)
   `
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
@@ -37,13 +38,16 @@ async function start() {
     BOOT_MS,
   )
   const known = descendants(Number(pid))
-  expect(known.length).toBeGreaterThanOrEqual(5)
+  expect(known.length).toBeGreaterThanOrEqual(6)
   return { child, known, printed: () => printed }
 }
 
+const isOutlet = (one: Known) => commandOf(one).includes('--vm-outlet')
+
 const victims: Record<string, (known: Known[]) => number | undefined> = {
   supervisor: (known) => known[0]?.pid,
-  'init of the namespace': (known) => known[1]?.pid,
+  'init of the namespace': (known) => known.slice(1).find((one) => !isOutlet(one))?.pid,
+  'network carrier': (known) => known.find(isOutlet)?.pid,
   'virtual machine monitor': (known) => known.find(({ name }) => name.startsWith('qemu'))?.pid,
   'file server': (known) => known.find(({ name }) => name.startsWith('virtiofsd'))?.pid,
 }
@@ -80,10 +84,47 @@ it(
   'leaves nothing after SIGKILL of the program',
   async () => {
     for (let round = 0; round < rounds; round++) {
-      const { child, known } = await start()
+      const { child } = await start()
+      // With the session that has the proxy.
+      const known = descendants(child.pid as number)
       child.kill('SIGKILL')
       await expectGone(known)
     }
   },
   rounds * BOOT_MS,
 )
+
+describe('a paused machine', () => {
+  /** It goes on without anything pending. */
+  const PAUSE = 'await sandbox.vm.pause(); setInterval(() => {}, 1000)'
+
+  it(
+    'ends with the program, and with its monitor',
+    async () => {
+      for (const find of [() => undefined, victims['virtual machine monitor']]) {
+        const { child, known } = await start(PAUSE)
+        process.kill(find?.(known) ?? (child.pid as number), 'SIGKILL')
+        await expectGone(known)
+        child.kill('SIGKILL')
+      }
+    },
+    2 * BOOT_MS,
+  )
+
+  it(
+    'can be destroyed',
+    async () => {
+      const { child, printed } = await start(`${PAUSE}
+        process.once('SIGUSR2', () => sandbox.destroy().then(() => console.log('destroyed')))`)
+      const known = descendants(child.pid as number).filter(({ name }) => name.startsWith('qemu'))
+      child.kill('SIGUSR2')
+      await until(
+        () => printed().includes('destroyed') || undefined,
+        () => `it is not destroyed: ${printed()}`,
+      )
+      expect(known.filter(isAlive)).toEqual([])
+      child.kill('SIGKILL')
+    },
+    BOOT_MS,
+  )
+})

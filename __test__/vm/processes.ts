@@ -8,7 +8,7 @@ export interface Known {
   name: string
 }
 
-function look(pid: number): (Known & { parent: number; state: string }) | undefined {
+export function look(pid: number): (Known & { parent: number; state: string }) | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const end = text.lastIndexOf(')')
@@ -32,6 +32,11 @@ export function descendants(top: number): Known[] {
   const found = all.filter(({ pid }) => pid === top)
   for (const one of found) found.push(...all.filter(({ parent }) => parent === one.pid))
   return found
+}
+
+/** The command line of a process. */
+export function commandOf({ pid }: Known): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
 }
 
 export function isAlive({ pid, start }: Known): boolean {

@@ -13,6 +13,7 @@ import { asOrdinaryUser, giveToOrdinaryUser, obstacle, ordinaryUser } from '../h
 import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
+import { descendants, look } from './processes.js'
 
 /** From scripts/test-vm.mjs. */
 const kernel = process.env.NACRE_TEST_KERNEL ?? ''
@@ -111,6 +112,36 @@ describe.each([
       expect(stdout).not.toContain('null')
       expect(statSync(path.join(project, 'suid')).mode & 0o6000).toBe(0)
       expect(existsSync(path.join(project, 'null'))).toBe(false)
+    })
+
+    it('stands still while it is paused, and goes on then', async () => {
+      const { vm } = sandbox
+      if (vm === null) throw new Error('it is none')
+      const vmm = descendants(vm.pid).find(({ name }) => name.startsWith('qemu'))
+      const pending = sandbox.exec('mkfifo /tmp/fifo; touch waiting; read line < /tmp/fifo; echo "got $line"')
+      await until(
+        () => existsSync(path.join(project, 'waiting')) || undefined,
+        () => 'the command does not run',
+      )
+      await using other = await sandbox.createSession({ id: 'beside' })
+      await vm.pause()
+      await vm.pause()
+      expect(vmm && look(vmm.pid)?.state).toBe('T')
+      expect(await rejectionOf(other.exec('true'))).toMatchObject({
+        code: 'CONNECTION_FAILED',
+        message: expect.stringContaining('vm.resume()'),
+      })
+      await vm.resume()
+      expect(vmm && look(vmm.pid)?.state).not.toBe('T')
+      await other.exec('echo line > /tmp/fifo')
+      await until(
+        async () => {
+          const time = Number((await other.exec('date +%s')).stdout)
+          return Math.abs(time - Date.now() / 1000) < 2 || undefined
+        },
+        () => 'its clock does not have the time of the machine',
+      )
+      expect((await pending).stdout).toBe('got line\n')
     })
 
     it('runs processes and terminals', async () => {
@@ -231,16 +262,17 @@ it(
     copyFileSync(ownKernel, path.join(home, 'vmlinux'))
     const seen = await printedWithin(
       [...asOrdinaryUser, `HOME=${home}`],
-      { kernel: path.join(home, 'vmlinux'), emulate: true, memory: '1g', cwd },
+      { kernel: path.join(home, 'vmlinux'), emulate: true, memory: '1g', cwd, network: { allow: [] } },
       `const sandbox = await open()
        const run = async (command) => console.log((await sandbox.exec(command)).stdout.trim())
        await run('node -p 6*7')
        await run('echo own > own && cat own of-root')
        await run('id -u; touch /etc/hostname && rm /usr/bin/yes && ls /usr/bin/yes 2>&1 | tail -c 10')
        await run('cat /etc/shadow')
+       await run('curl -sS http://other.invalid/ | grep -o other.invalid:80')
        await sandbox.destroy()`,
     )
-    expect(seen).toBe('42\nown\nof root\n0\ndirectory\n\n')
+    expect(seen).toBe('42\nown\nof root\n0\ndirectory\n\nother.invalid:80\n')
     expect(statSync(path.join(cwd, 'own')).uid).toBe(ordinaryUser)
     expect(existsSync('/usr/bin/yes')).toBe(true)
   },

@@ -53,12 +53,18 @@ export function widen(session: Http2Session & { setLocalWindowSize(bytes: number
 
 /**
  * Pings while the connection is open, and destroys it when the other side does not answer any more: a carrier may not report
- * that the other side has ended.
+ * that the other side has ended. It cannot answer while it is paused.
  */
-export function ping(session: Http2Session, interval = INTERVAL_MS, most = MOST_UNANSWERED): void {
+export function ping(
+  session: Http2Session,
+  interval = INTERVAL_MS,
+  most = MOST_UNANSWERED,
+  isPaused = () => false,
+): void {
   let unanswered = 0
   const timer = setInterval(() => {
     if (session.destroyed) clearInterval(timer)
+    else if (isPaused()) unanswered = 0
     else if (unanswered++ < most)
       session.ping((error) => {
         if (error === null) unanswered = 0

@@ -7,16 +7,25 @@
  *
  * @packageDocumentation
  */
-import { list, object, oneOf, pattern, text } from '../schema/constructors.js'
+import { either, list, object, oneOf, pattern, text } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
-import { table } from '../schema/kind.js'
+import { type Kind, table } from '../schema/kind.js'
 import { milliseconds, processors } from '../schema/numbers.js'
 import { directory, filePath } from '../schema/paths.js'
 import { abortSignal } from '../schema/signals.js'
 import { callback, flag, logger } from '../schema/values.js'
 import type { SandboxClient } from './client.js'
-import type { AnySandbox, EnvChanges, Forwarding, ForwardOptions, Isolation, Logger } from './index.js'
-import { isolation } from './isolation.js'
+import type {
+  Answer,
+  AnySandbox,
+  EnvChanges,
+  Forwarding,
+  ForwardOptions,
+  Isolation,
+  Logger,
+  Question,
+} from './index.js'
+import { isolation, networkOptions } from './isolation.js'
 
 export type { AbortError, Forwarding, ForwardOptions, OptionError, SandboxError } from './index.js'
 
@@ -81,10 +90,10 @@ export interface EngineOptions {
    */
   isolation?: Isolation
   /**
-   * The network of the container, as `--network` of the engine takes it, like 'none'. A virtual machine has none. Default: that
-   * of the engine.
+   * The network of the container, as `--network` of the engine takes it, like 'none'. With 'vm': the hosts that the virtual
+   * machine reaches, or 'none'. Default: that of the engine; with 'vm' 'none'.
    */
-  network?: string
+  network?: string | EngineNetwork
   /**
    * The number of processors of the container; may be a fraction, but not with Apple's and 'vm'. Default: no limit; with 'vm'
    * all, at most 4.
@@ -119,6 +128,19 @@ export interface EngineOptions {
   signal?: AbortSignal
 }
 
+/**
+ * The hosts that a virtual machine reaches, by TCP through a proxy of this machine that HTTP_PROXY and the like name. Its answer
+ * names a refused host. Whatever root of the virtual machine does, there is no other way.
+ */
+export interface EngineNetwork {
+  /** Hosts and ports that the proxy lets through, as in `isolation.network`: 'registry.npmjs.org:443', '*.github.com:443'. */
+  allow: string[]
+  /** Hosts and ports that it refuses, even within `allow` and whatever an answer says. Default: []. */
+  deny?: string[]
+  /** Is called with each host of neither list, and gives the answer, in 60 seconds. Default: none, they are refused. */
+  ask?: (question: Question) => Answer | Promise<Answer>
+}
+
 /** A directory or file of this machine that a container has at the same path. */
 export interface EngineMount {
   /** Its path. A relative path starts at `cwd`. */
@@ -141,6 +163,11 @@ const imageName = pattern(/^[A-Za-z0-9][^\s\0]*$/, 'must be the name of an image
 })
 const networkName = pattern(/^[A-Za-z0-9][^\s\0]*$/, 'must be the name of a network, like none', {
   bounds: 'the name of a network',
+})
+export const engineNetworkOptions = table<EngineNetwork>()({
+  allow: networkOptions.allow,
+  deny: networkOptions.deny,
+  ask: callback,
 })
 const runtimeName = pattern(/^[A-Za-z0-9/][^\s\0]*$/, 'must be the name of an OCI runtime, like runsc', {
   bounds: 'the name of an OCI runtime',
@@ -182,7 +209,13 @@ export const openSandboxOptions = table<EngineOptions>()({
   env,
   user: { ...oneOf(['me', 'root']), default: 'me' },
   isolation,
-  network: networkName,
+  network: either(
+    networkName,
+    (value) => typeof value !== 'object' || value === null,
+    // The table has any function, and its answers are checked.
+    object(engineNetworkOptions, ['allow']) as Kind<EngineNetwork>,
+    'the name of a network, or { allow }',
+  ),
   cpus: processors,
   memory: memorySize,
   setup: setupCommand,
@@ -228,6 +261,13 @@ export interface EngineVm {
   pid: number
   /** Whether QEMU emulates the processor. */
   emulated: boolean
+  /**
+   * Stops its processors; memory and connections stay. Resolves when they stand still. Meanwhile, calls reject with
+   * CONNECTION_FAILED, except `resume`, `destroy` and `stop`. A pause may count for timeouts of what runs in it.
+   */
+  pause(): Promise<void>
+  /** Lets it go on after `pause`, with pending calls. Its clock gets the time of this machine. */
+  resume(): Promise<void>
 }
 
 /**

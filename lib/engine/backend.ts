@@ -43,7 +43,7 @@ export class ProgramBackend extends HttpBackend {
 
   async #destroy(): Promise<void> {
     try {
-      if (this.lost === undefined) await super.destroy()
+      if (this.lost === undefined && !this.#link.isPaused) await super.destroy()
     } finally {
       await this.#link.close()
     }

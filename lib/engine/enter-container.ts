@@ -28,8 +28,9 @@ const SETTINGS = 'NACRE_INSIDE'
 const MOST_SETTINGS = 130_000
 
 /** A virtual machine is for vm.ts. */
-export type ContainerValues = Omit<CompleteValues<typeof openSandboxOptions>, 'engine'> & {
+export type ContainerValues = Omit<CompleteValues<typeof openSandboxOptions>, 'engine' | 'network'> & {
   engine: EngineName | 'auto'
+  network: string | undefined
 }
 
 /** Milliseconds in which the server must answer. */

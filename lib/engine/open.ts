@@ -33,6 +33,9 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
   const machineOption = (['kernel', 'emulate'] as const).find((name) => options[name] !== undefined)
   if (!isMachine && machineOption !== undefined)
     throw invalidOption(`${machineOption} is for a virtual machine: add engine: 'vm'`)
+  const named = typeof values.network === 'object' ? undefined : values.network
+  if (!isMachine && named !== values.network)
+    throw invalidOption("network must be a name without engine 'vm': give hosts in isolation.network")
   const isHere =
     !isMachine && (values.where === 'here' || (values.where === 'auto' && process.platform === 'linux'))
   // These are checked, and read again where they are applied.
@@ -42,11 +45,19 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
   if (typeof network === 'object' && network.secrets !== undefined) throw invalidOption(NO_SECRETS)
   if (isMachine) {
     const program = await enterMachine(values, options)
-    const { backend, forward } = sandboxBehind(program, true)
-    const vm = { pid: program.pid as number, emulated: values.emulate }
+    const { backend, forward, link } = sandboxBehind(program, true)
+    const setPaused = async (isPaused: boolean) => {
+      await link.setPaused(isPaused)
+      backend.connection.check()
+    }
+    const vm = {
+      ...{ pid: program.pid as number, emulated: values.emulate },
+      ...{ pause: () => setPaused(true), resume: () => setPaused(false) },
+    }
     return Object.assign(clientOf(backend), { container: null, vm, forward, stop: () => backend.close() })
   }
-  const { program, engine, name, image } = await enterContainer({ ...values, engine: wanted }, isolation)
+  const plan = { ...values, engine: wanted, network: named }
+  const { program, engine, name, image } = await enterContainer(plan, isolation)
   // Otherwise the container has the ports of this machine.
   const isApart = values.network !== 'host' || process.platform !== 'linux'
   const { backend, forward } = sandboxBehind(program, isApart)
@@ -74,7 +85,7 @@ function sandboxBehind(program: Program, isApart: boolean) {
     const { local } = readOptions(forwardOptions, options, 'forward')
     return forwards.forward(readArgument(portNumber.read, port, 'port'), { local, isApart })
   }
-  return { backend, forward }
+  return { backend, forward, link }
 }
 
 /** What works in a container that runs. Rejects with CONNECTION_FAILED. */

@@ -1,6 +1,7 @@
 /** The program that leads to a server: its pipes, its end, and what it has printed, for messages. */
 
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { childProcess } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
@@ -22,6 +23,8 @@ export interface ProgramPlan {
   env: EnvLists | undefined
   onStderr: ((text: string) => void) | undefined
   logger: Logger | undefined
+  /** Whether it has another pipe, in both directions. */
+  hasControl?: boolean
 }
 
 export class Program {
@@ -39,12 +42,13 @@ export class Program {
   #hasEnded = false
 
   /** Throws SPAWN_FAILED for what the system refuses at once. */
-  constructor({ argv: [file = '', ...args], name, cwd, env, onStderr, logger }: ProgramPlan) {
+  constructor({ argv: [file = '', ...args], name, cwd, env, onStderr, logger, hasControl }: ProgramPlan) {
     this.name = name
     try {
       this.#child = childProcess().spawn(file, args, {
         cwd,
         env: merged(env),
+        stdio: ['pipe', 'pipe', 'pipe', ...(hasControl ? ['pipe' as const] : [])],
         // Its own process group: Ctrl-C is for this program, and must not cut the connection. Windows would open a console.
         detached: process.platform !== 'win32',
         windowsHide: true,
@@ -53,6 +57,8 @@ export class Program {
       throw spawnError(name, error as NodeJS.ErrnoException)
     }
     const { stdin, stdout, stderr } = this.#child
+    // Otherwise it would not be closed.
+    this.control?.on('error', () => {}).resume()
     stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-MOST_SHOWN)
       try {
@@ -70,6 +76,7 @@ export class Program {
         this.#hasExited = true
         // If another program has the pipes, it must see the end, too.
         stdin.destroy()
+        this.control?.destroy()
         setTimeout(() => {
           stdout.destroy()
           stderr.destroy()
@@ -98,6 +105,11 @@ export class Program {
     return this.#child.stdout
   }
 
+  /** Its other pipe. */
+  get control(): Socket | undefined {
+    return this.#child.stdio[3] as Socket | undefined
+  }
+
   get pid(): number | undefined {
     return this.#child.pid
   }
@@ -121,7 +133,10 @@ export class Program {
   hold(isHeld: boolean): void {
     if (this.#hasExited) return
     const { stdin, stdout, stderr } = this.#child
-    for (const handle of [this.#child, stdin, stdout, stderr] as Array<{ ref?(): void; unref?(): void }>) {
+    for (const handle of [this.#child, stdin, stdout, stderr, this.control ?? {}] as Array<{
+      ref?(): void
+      unref?(): void
+    }>) {
       if (isHeld) handle.ref?.()
       else handle.unref?.()
     }

@@ -11,13 +11,14 @@ import { invalidOption, isCode, SandboxError } from '../base/errors.js'
 import { absolute } from '../base/working-directory.js'
 import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
 import { encodeEnv } from '../schema/env.js'
-import { SECRETS } from '../schema/isolation-rules.js'
+import { completeRules, SECRETS } from '../schema/isolation-rules.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { awaitServer } from './connect.js'
 import { REFUSED } from './enter.js'
 import { guarding, refusalOf } from './enter-container.js'
 import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
+import { type Outlet, openOutlet } from './outlet.js'
 import { Program } from './program.js'
 import { homes, projectOf, realPath } from './project.js'
 import { prepareRuntime } from './runtime.js'
@@ -51,6 +52,19 @@ const VARIABLES = ['PATH', 'LANG', 'LC_ALL', 'LOGNAME', 'SHELL', 'TZ', 'USER']
 /** Resolves when the server answers. `options` are as the caller gave them. Rejects with VM_UNAVAILABLE. */
 export async function enterMachine(values: Values, options: EngineOptions): Promise<Program> {
   refuseOthers(values, options)
+  const { network, signal } = values
+  const outlet = typeof network === 'object' ? await openOutlet(network, signal) : undefined
+  try {
+    const program = await start(values, options, outlet)
+    void program.ended.then(outlet?.close)
+    return program
+  } catch (error) {
+    await outlet?.close()
+    throw error
+  }
+}
+
+async function start(values: Values, options: EngineOptions, outlet: Outlet | undefined): Promise<Program> {
   const { signal, emulate } = values
   const cwd = realPath(absolute(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
   const project = projectOf(cwd)
@@ -68,6 +82,7 @@ export async function enterMachine(values: Values, options: EngineOptions): Prom
     path: search.env.PATH,
     places: inOrder([...places, { name: 'runtime', source: runtime, readOnly: true }]),
     hide: hidden(),
+    outlet: outlet?.pid,
     server: {
       argv: [nodeOf(search), path.join(runtime, 'inside.mjs')],
       env: {
@@ -80,7 +95,7 @@ export async function enterMachine(values: Values, options: EngineOptions): Prom
         NACRE_HOME: os.homedir(),
         NACRE_INSIDE: JSON.stringify({
           cwd,
-          env: { ...git, ...(values.env && encodeEnv(values.env)) },
+          env: { ...outlet?.env, ...git, ...(values.env && encodeEnv(values.env)) },
           isolation: options.isolation && guarding(options.isolation),
         }),
       },
@@ -97,6 +112,7 @@ export async function enterMachine(values: Values, options: EngineOptions): Prom
     env: { names: [...names, SETTINGS], values: [...names.map(() => null), settings] },
     onStderr: undefined,
     logger: undefined,
+    hasControl: true,
   })
   try {
     await awaitServer(program, emulate ? EMULATED_MS : ANSWER_MS, signal)
@@ -107,13 +123,14 @@ export async function enterMachine(values: Values, options: EngineOptions): Prom
 }
 
 /** Throws OptionError for options of containers, and RUNTIME_UNSUPPORTED where there is no such machine. */
-function refuseOthers({ network, cpus }: Values, options: EngineOptions): void {
+function refuseOthers({ network, cpus, isolation }: Values, options: EngineOptions): void {
   const other = OF_CONTAINERS.find((name) => options[name] !== undefined)
   if (other !== undefined) throw invalidOption(`${other} is for a container: leave it out with engine 'vm'`)
-  if (network !== undefined && network !== 'none')
-    throw invalidOption(
-      `network must be 'none' with engine 'vm', not ${network}: a virtual machine has no network`,
-    )
+  if (typeof network === 'string' && network !== 'none')
+    throw invalidOption(`network must be 'none' or { allow } with engine 'vm', not ${network}`)
+  const inside = isolation && completeRules(isolation).network
+  if (typeof inside === 'object' || (typeof network === 'object' && inside === 'none'))
+    throw invalidOption("isolation.network must be 'host' with engine 'vm': give hosts in network")
   if (!Number.isInteger(cpus ?? 1))
     throw invalidOption(`cpus must be a whole number with engine 'vm', not ${cpus}`)
   if (process.platform === 'linux' && process.arch === 'x64') return

@@ -19,7 +19,7 @@
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
 //! there, as JSON. With `--siblings` it exits with 0 if programs can fork siblings. With `--sweep-caches DIRECTORY` it removes the caches of projects that do not need them: see [`caches`]. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
 //! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`]. With
-//! `--vm` it runs a virtual machine, of which it is the first process with `--vm-init`: see [`nacre_vm`]. Under another name it is a command of the host: see [`client`].
+//! `--vm` it runs a virtual machine, of which it is the first process with `--vm-init`, and carries its connections with `--vm-outlet`: see [`nacre_vm`]. Under another name it is a command of the host: see [`client`].
 
 #![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
 
@@ -80,6 +80,7 @@ pub fn main() {
     }
     match &words[..] {
         [mode, words @ ..] if mode == "--enter" => enter::run(words),
+        [mode, session] if mode == "--vm-outlet" => nacre_vm::outlet::run(session),
         [mode, state, directory] if mode == "--set-up" => set_up::run(state, directory),
         _ => {}
     }

@@ -94,15 +94,20 @@ fn confine(command: &mut Command, hides_groups: bool, descriptors: &[RawFd]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+
+    /// Another process writes it: one that a test of this process starts meanwhile could have it open for writing, and the kernel
+    /// executes no such file (ETXTBSY).
+    fn write_program(file: &Path, text: &str) {
+        let script = "printf '#!/bin/sh\\n%s\\n' \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let written = Command::new("/bin/sh").args(["-c", script, "sh", text]).arg(file).status();
+        assert!(written.unwrap().success());
+    }
 
     #[test]
     fn a_broken_one_is_named_with_the_command_that_installs_it() {
         let place = tempfile::tempdir().unwrap();
         let broken = place.path().join("virtiofsd");
-        fs::write(&broken, "#!/bin/sh\nexit 1\n").unwrap();
-        fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&broken, "exit 1");
         let refused = find_file_server(place.path().as_os_str()).unwrap_err();
         assert_eq!(refused.reason, "no-virtiofsd");
         assert!(refused.message.contains("install"), "{refused}");
@@ -113,8 +118,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("virtiofsd");
         let found = |help: &str| {
-            fs::write(&file, format!("#!/bin/sh\necho '{help}'\n")).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&file, &format!("echo '{help}'"));
             let FileServer { is_old, announces, .. } = find_file_server(place.path().as_os_str()).unwrap();
             (is_old, announces)
         };

@@ -3,15 +3,18 @@
 use crate::initramfs::{MODULES, SETTINGS};
 use crate::machine;
 use crate::settings::{Guest, Server};
+use crate::streams::{Side, carry};
+use nacre_isolation::network;
 use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{WaitStatus, wait};
 use nix::unistd::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::net::{Shutdown, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -55,13 +58,17 @@ fn serve() -> io::Result<i32> {
     load_modules()?;
     let mut text = Vec::new();
     File::open(SETTINGS)?.take(MOST_SETTINGS).read_to_end(&mut text)?;
-    let Guest { places, server } = serde_json::from_slice(&text)?;
+    let Guest { places, server, has_outlet } = serde_json::from_slice(&text)?;
     mount_root()?;
-    let port = open_port()?;
+    let port = open_port(machine::PORT, 0)?;
+    let clock = open_port(machine::CLOCK, 0)?;
+    let outlet = has_outlet.then(|| open_port(machine::OUTLET, libc::O_NONBLOCK)).transpose()?;
     mount_own()?;
     mount_places(&places)?;
     enter_root()?;
-    nacre_isolation::network::start_loopback()?;
+    network::start_loopback()?;
+    std::thread::spawn(move || follow(clock));
+    outlet.map(serve_outlet).transpose()?;
     // SAFETY: the name outlives the call.
     unsafe { libc::sethostname(c"nacre".as_ptr(), 5) };
     run_server(&server, port)
@@ -174,21 +181,48 @@ fn enter_root() -> io::Result<()> {
     std::env::set_current_dir("/")
 }
 
-/// Opens the connection to the machine.
-fn open_port() -> io::Result<File> {
+/// Opens a connection to the machine.
+fn open_port(wanted: &str, flags: i32) -> io::Result<File> {
     const ATTEMPTS: u32 = 2000;
     for _ in 0..ATTEMPTS {
         for entry in fs::read_dir("/sys/class/virtio-ports").into_iter().flatten().flatten() {
             let name = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
-            if name.trim_end() == machine::PORT {
+            if name.trim_end() == wanted {
                 let device = Path::new("/dev").join(entry.file_name());
-                return File::options().read(true).write(true).open(device);
+                return File::options().read(true).write(true).custom_flags(flags).open(device);
             }
         }
         // The device reports its ports when its driver is there.
         std::thread::sleep(Duration::from_millis(1));
     }
-    Err(io::Error::other("there is no port for the server"))
+    Err(io::Error::other(format!("there is no port called {wanted}")))
+}
+
+/// Sets the clock to the time of the machine, which is sent after a pause: microseconds since 1970.
+fn follow(mut port: impl Read) {
+    let mut bytes = [0; 8];
+    while port.read_exact(&mut bytes).is_ok() {
+        let time = Duration::from_micros(u64::from_le_bytes(bytes));
+        let time = nix::sys::time::TimeSpec::from_duration(time);
+        if let Err(error) = nix::time::clock_settime(nix::time::ClockId::CLOCK_REALTIME, time) {
+            println!("nacre: the clock cannot be set: {error}");
+        }
+    }
+}
+
+/// Listens where programs expect the proxy of the machine, and carries their connections.
+fn serve_outlet(port: File) -> io::Result<()> {
+    let listener = TcpListener::from(network::listen_on_loopback(network::PROXY_PORT)?);
+    std::thread::spawn(move || {
+        let hangup = || poll(&mut [PollFd::new(port.as_fd(), PollFlags::empty())], PollTimeout::ZERO);
+        // The machine's end reports itself shortly after the port.
+        while hangup().is_ok_and(|ready| ready > 0) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let end = carry(Side::Guest(listener), port);
+        println!("nacre: the network has ended: {end:?}");
+    });
+    Ok(())
 }
 
 /// Runs the server, and passes on what it and the machine say. Returns its exit code.

@@ -1,10 +1,12 @@
 //! `--vm`: runs a virtual machine until its input ends, or one of its programs.
 
+use crate::control::{self, Control};
 use crate::file_server::{self, FileServer};
 use crate::find::{self, Unavailable, unavailable};
 use crate::initramfs;
 use crate::kernel::Kernel;
 use crate::machine::{self, Parts};
+use crate::outlet::{self, Outlet};
 use crate::settings::{Guest, Settings, VARIABLE};
 use crate::view;
 use nacre_containment::fork::{fork, kill, wait};
@@ -43,6 +45,10 @@ pub fn run() -> ! {
         eprintln!("nacre-supervisor: --vm is for openSandbox");
         exit(2);
     };
+    if let Err(error) = control::withhold() {
+        eprintln!("nacre-supervisor: --vm needs the socket of its program: {error}");
+        exit(2);
+    }
     let code = find(&settings).and_then(|found| start(&settings, found)).unwrap_or_else(|problem| {
         eprintln!("{problem}");
         UNAVAILABLE
@@ -66,7 +72,11 @@ fn start(settings: &Settings, found: Found) -> Result<i32, Unavailable> {
     let guest = Guest {
         places: settings.places.iter().map(|place| place.path.clone()).collect(),
         server: settings.server.clone(),
+        has_outlet: settings.outlet.is_some(),
     };
+    // It is in namespaces of another sandbox.
+    let outlet = settings.outlet.map(outlet::start).transpose()?;
+    let (mut carrier, outlet) = outlet.map(|Outlet { process, connection }| (process, connection)).unzip();
     let initramfs = initramfs::make(&found.kernel, &guest).map_err(failed)?;
     let kinds = enter_namespaces().map_err(|error| {
         unavailable(
@@ -78,22 +88,27 @@ fn start(settings: &Settings, found: Found) -> Result<i32, Unavailable> {
     let (init, _) = fork(0, None).map_err(failed)?;
     if init == 0 {
         drop(own);
-        let code = in_namespaces(settings, found, initramfs, kinds, &parent).unwrap_or_else(|error| {
+        let code = in_namespaces(settings, found, initramfs, outlet, kinds, &parent).unwrap_or_else(|error| {
             eprintln!("{}", unavailable("boot-failed", error.to_string()));
             UNAVAILABLE
         });
         exit(code);
     }
-    drop((parent, found, initramfs));
-    let watched = pidfd_open(Pid::from_raw(init).expect("a child"), PidfdFlags::empty());
-    let watched = watched.map_err(io::Error::from).map_err(failed)?;
+    drop((parent, found, initramfs, outlet));
+    let watch = |process: Pid| pidfd_open(process, PidfdFlags::empty()).map_err(io::Error::from).map_err(failed);
+    let watched = watch(Pid::from_raw(init).expect("a child"))?;
+    let carrying = carrier.as_ref().map(|process| watch(Pid::from_child(process))).transpose()?;
     let (input, ended) = (io::stdin(), PollFlags::POLLIN);
     // What is there to read is for the guest. The program ends with its side of the connection, or closes it.
-    let mut events = [PollFd::new(input.as_fd(), HANGUP), PollFd::new(watched.as_fd(), ended)];
+    let mut events = vec![PollFd::new(input.as_fd(), HANGUP), PollFd::new(watched.as_fd(), ended)];
+    events.extend(carrying.as_ref().map(|process| PollFd::new(process.as_fd(), ended)));
     while matches!(poll(&mut events, PollTimeout::NONE), Err(nix::errno::Errno::EINTR)) {}
     // The kernel kills everything in the namespace with its init.
     kill(init);
     let code = wait(init);
+    if let Some(carrier) = &mut carrier {
+        let _ = carrier.kill().and_then(|()| carrier.wait());
+    }
     drop(own);
     Ok(code.unwrap_or(ENDED))
 }
@@ -116,6 +131,7 @@ fn in_namespaces(
     settings: &Settings,
     found: Found,
     initramfs: File,
+    outlet: Option<OwnedFd>,
     kinds: Namespaces,
     parent: &UnixStream,
 ) -> io::Result<i32> {
@@ -130,28 +146,36 @@ fn in_namespaces(
     let (root_server, root) = file_server::serve(&found.server, view::ROOT, kinds.user)?;
     let (places_server, places) = file_server::serve(&found.server, view::PLACES, kinds.user)?;
     let (console, theirs) = UnixStream::pair()?;
+    let (clock, clock_port) = UnixStream::pair()?;
     let (kernel, initramfs) = (found.kernel.file.into(), initramfs.into());
-    let parts = Parts { kernel, initramfs, root, places, console: theirs.into() };
+    let (console_port, clock_port) = (theirs.into(), clock_port.into());
+    let parts = Parts { kernel, initramfs, root, places, console: console_port, clock: clock_port, outlet };
     let vmm = machine::run_machine(&found.vmm, settings, parts)?;
-    let children = [("the file server of the root", root_server), ("the file server of the project", places_server)];
-    watch(children.into_iter().chain([("QEMU", vmm)]).collect(), console)?;
+    let children = [
+        ("QEMU", vmm),
+        ("the file server of the root", root_server),
+        ("the file server of the project", places_server),
+    ];
+    watch(children.into(), console, Control::new(clock)?)?;
     Ok(ENDED)
 }
 
-/// Shows what the guest prints, until one of the programs ends.
-fn watch(mut children: Vec<(&str, Child)>, mut console: UnixStream) -> io::Result<()> {
+/// Shows what the guest prints, and obeys the program, until one of the children ends. The first is QEMU.
+fn watch(mut children: Vec<(&str, Child)>, mut console: UnixStream, mut control: Control) -> io::Result<()> {
     let open = |(_, child): &(&str, Child)| pidfd_open(Pid::from_child(child), PidfdFlags::empty());
     let ends: Vec<OwnedFd> = children.iter().map(open).collect::<Result<_, _>>()?;
     console.set_nonblocking(true)?;
     let mut is_open = true;
     loop {
-        let mut events: Vec<_> = ends.iter().map(|end| PollFd::new(end.as_fd(), PollFlags::POLLIN)).collect();
+        let watched = ends.iter().map(AsFd::as_fd).chain([control.orders()]);
+        let mut events: Vec<_> = watched.map(|end| PollFd::new(end, PollFlags::POLLIN)).collect();
         events.extend(is_open.then(|| PollFd::new(console.as_fd(), PollFlags::POLLIN)));
         match poll(&mut events, PollTimeout::NONE) {
             Err(nix::errno::Errno::EINTR) => continue,
             ready => ready?,
         };
-        let has_ended = events[..ends.len()].iter().any(|event| event.any().unwrap_or(true));
+        let is_ready: Vec<bool> = events.iter().map(|event| event.any().unwrap_or(true)).collect();
+        let has_ended = is_ready[..ends.len()].contains(&true);
         is_open = is_open && show(&mut console);
         if has_ended {
             for (name, child) in &mut children {
@@ -160,6 +184,9 @@ fn watch(mut children: Vec<(&str, Child)>, mut console: UnixStream) -> io::Resul
                 }
             }
             return Ok(());
+        }
+        if is_ready[ends.len()] {
+            control.obey(&children[0].1)?;
         }
     }
 }

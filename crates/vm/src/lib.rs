@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! program -> --vm, which waits for the end of its input
+//!             |- --vm-outlet, which carries connections of the guest to a proxy, if there is one
 //!             `- init of a pid namespace: when it ends, so does everything below
 //!                 |- virtiofsd   /: read-only, without secrets
 //!                 |- virtiofsd   the project
@@ -16,6 +17,7 @@
 //!
 //! **It must never know** what runs in the guest, beyond the command of its server.
 
+mod control;
 mod file_server;
 mod find;
 pub mod guest;
@@ -24,5 +26,7 @@ mod inherit;
 mod initramfs;
 mod kernel;
 mod machine;
+pub mod outlet;
 mod settings;
+mod streams;
 mod view;

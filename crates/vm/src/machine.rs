@@ -15,6 +15,10 @@ pub const ROOT: &str = "root";
 pub const PLACES: &str = "places";
 /// The port of the guest's server.
 pub const PORT: &str = "nacre";
+/// The port by which the guest gets the time.
+pub const CLOCK: &str = "clock";
+/// The port of the proxy.
+pub const OUTLET: &str = "outlet";
 
 /// What QEMU gets from this process.
 pub struct Parts {
@@ -24,13 +28,17 @@ pub struct Parts {
     pub places: OwnedFd,
     /// What the guest's kernel and init print.
     pub console: OwnedFd,
+    pub clock: OwnedFd,
+    /// What carries the guest's connections, if it has a network.
+    pub outlet: Option<OwnedFd>,
 }
 
 /// Starts QEMU. Its standard input and output are those of this process: the connection to the server.
 pub fn run_machine(vmm: &Path, settings: &Settings, parts: Parts) -> io::Result<Child> {
-    let descriptors = [&parts.kernel, &parts.initramfs, &parts.root, &parts.places, &parts.console];
-    let numbers: Vec<RawFd> = descriptors.iter().map(|descriptor| descriptor.as_raw_fd()).collect();
-    let [kernel, initramfs, root, places, console] = numbers[..] else { unreachable!("there are five") };
+    let descriptors = [&parts.kernel, &parts.initramfs, &parts.root, &parts.places, &parts.console, &parts.clock];
+    let descriptors = descriptors.into_iter().chain(&parts.outlet);
+    let numbers: Vec<RawFd> = descriptors.map(AsRawFd::as_raw_fd).collect();
+    let [kernel, initramfs, root, places, console, ports @ ..] = &numbers[..] else { unreachable!("there are six") };
     let (machine, accelerator, processor, words) = match settings.emulate {
         false => ("pit=off,pic=off", "kvm", "host", ""),
         true => ("pit=on,pic=on", "tcg,thread=multi", "max", "tsc_early_khz=2000000 lpj=4000000 no_timer_check "),
@@ -53,6 +61,11 @@ pub fn run_machine(vmm: &Path, settings: &Settings, parts: Parts) -> io::Result<
         .args(["-device", &format!("virtserialport,chardev=server,name={PORT}")])
         // Memory that the guest does not use any more is the machine's again.
         .args(["-device", "virtio-balloon-device,free-page-reporting=on", "-device", "virtio-rng-device"]);
+    for (name, number) in [CLOCK, OUTLET].into_iter().zip(ports) {
+        command
+            .args(["-chardev", &format!("socket,id={name},fd={number}")])
+            .args(["-device", &format!("virtserialport,chardev={name},name={name}")]);
+    }
     for (tag, number) in [(ROOT, root), (PLACES, places)] {
         command
             .args(["-chardev", &format!("socket,id={tag},fd={number}")])

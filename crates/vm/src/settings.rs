@@ -25,6 +25,8 @@ pub struct Settings {
     /// What the guest must not see.
     pub hide: Vec<PathBuf>,
     pub server: Server,
+    /// A process of the session whose proxy is the guest's network.
+    pub outlet: Option<u32>,
 }
 
 /// A directory or file that the guest has from the machine as it is.
@@ -48,4 +50,6 @@ pub struct Guest {
     /// They are in this order in the second share, by their numbers.
     pub places: Vec<PathBuf>,
     pub server: Server,
+    /// Whether there is a proxy.
+    pub has_outlet: bool,
 }

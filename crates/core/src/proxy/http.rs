@@ -34,7 +34,8 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
     let target = match policy.admit(client, target).await {
         Ok(target) => target,
         Err(target) => {
-            let reason = format!("isolation.network does not allow {target}");
+            // Of isolation, or of a virtual machine.
+            let reason = format!("the option network does not allow {target}");
             head::refuse(client, "403 Forbidden", &reason).await?;
             return Ok(Next::Refused);
         }
