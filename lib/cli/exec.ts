@@ -16,7 +16,13 @@ import {
 import { withExamples } from './examples.js'
 import { runInTerminal, type TerminalRun } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
-import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
+import {
+  addNetworkOptions,
+  type IsolationFlags,
+  isolationOf,
+  machineNetworkOf,
+  withNetwork,
+} from './network.js'
 import { type SessionOptions, sessionOf, useServer } from './remote/server.js'
 import { onSignals, onSuspend } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
@@ -70,14 +76,16 @@ export function addExec(program: Command, finish: Finish): void {
 
 async function exec(command: string | string[], options: Options): Promise<number> {
   const { env, grace, json, tty, container, vm, cwd, timeout } = options
-  const rules = isolationOf(options)
+  const network = vm && machineNetworkOf(options)
+  const rules = isolationOf(network ? { ...options, allow: [] } : options)
   if (json && tty) throw invalidOption('--json is not possible with --tty')
   if (container || vm) {
     const where = vm ? '--vm' : '--container'
     if (grace !== undefined) throw invalidOption(`--grace is not possible with ${where}`)
     if (rules.isolationFile !== undefined)
       throw invalidOption(`--isolation-file is not possible with ${where}: name a preset by --isolation`)
-    await using sandbox = await openContainer(options, { cwd, env, isolation: rules.isolation })
+    const isolation = network ? withNetwork(rules.isolation) : rules.isolation
+    await using sandbox = await openContainer(options, { cwd, env, isolation, network })
     return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }
   refuseContainerOptions(options)

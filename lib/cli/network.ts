@@ -4,6 +4,7 @@ import path from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { invalidOption } from '../base/errors.js'
 import { smallText } from '../base/small-file.js'
+import type { EngineNetwork } from '../calls/engine.js'
 import type { FilesystemRules, Isolation, NetworkRules, Secret } from '../calls/index.js'
 import { type Preset, SECRETS } from '../schema/isolation-rules.js'
 import { contentOf, several, shownName, takeVariable } from './values.js'
@@ -37,7 +38,11 @@ export function addNetworkOptions(command: Command): Command {
       '--isolation-file <file>',
       'a file with rules as JSON; --isolation replaces its preset, and the options below add to it',
     )
-    .option('--allow <host:port>', 'a host that isolated commands may reach, alone; can be repeated', several)
+    .option(
+      '--allow <host:port>',
+      'a host that isolated commands, or a virtual machine, may reach, alone; can be repeated',
+      several,
+    )
     .option(
       '--secret <name=hosts>',
       'isolated commands use this variable at its hosts, with commas between them, and never see it; can be repeated',
@@ -124,6 +129,21 @@ function hideable(flag: string, file: string): string {
   throw invalidOption(
     `${flag} ${file} has hard links, by which commands could read it: copy it to a file of its own`,
   )
+}
+
+/** The network of a virtual machine, whose sessions have no other. Throws OptionError for what it cannot have. */
+export function machineNetworkOf({ allow, ...others }: NetworkFlags): EngineNetwork | undefined {
+  const { ask, secret, secretFile, request, authority } = others
+  if ([ask, secret, secretFile, request, authority].some((given) => given !== undefined))
+    throw invalidOption(
+      '--ask, --secret, --secret-file, --request and --authority are not possible with --vm: leave them out',
+    )
+  return allow && { allow }
+}
+
+/** A preset with the network of the virtual machine around it. */
+export function withNetwork(isolation: Isolation | undefined): Isolation | undefined {
+  return typeof isolation === 'string' ? { preset: isolation, network: 'host' } : isolation
 }
 
 export interface IsolationFlags extends NetworkFlags {

@@ -52,7 +52,7 @@ export function addMachineOptions(verb: Command): Command {
   return verb
     .option(
       '--vm',
-      'a virtual machine with a kernel of its own and the files of this machine, without network',
+      'a virtual machine with a kernel of its own and the files of this machine, and no network but --allow',
     )
     .option('--kernel <file>', 'with --vm: its kernel (default: that of this machine)')
     .option('--emulate', 'with --vm: emulate the processor, which is slow, and needs no /dev/kvm')
@@ -73,7 +73,7 @@ export function refuseMachineOptions({ kernel, emulate }: MachineFlags): void {
 /** Opens the container of the project, or a virtual machine. A signal ends the start. */
 export async function openContainer(
   flags: MachineFlags,
-  options: Pick<EngineOptions, 'cwd' | 'env' | 'isolation'>,
+  options: Pick<EngineOptions, 'cwd' | 'env' | 'isolation' | 'network'>,
 ): Promise<EngineSandbox> {
   const { engine, image, runtime, mount = [], own, root, setup, fresh, vm, kernel, emulate } = flags
   if (!vm) refuseMachineOptions(flags)

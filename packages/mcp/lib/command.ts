@@ -48,7 +48,10 @@ export function defineServer(command: Command): Command {
     .option('--own <directories...>', 'directories that the container has for itself, like node_modules')
     .option('--root', 'in the container, commands run as root')
     .option('--setup <command>', 'what root runs in the container once, when it is new')
-    .option('--vm', 'run commands in a virtual machine of QEMU, with a kernel of its own and no network')
+    .option(
+      '--vm',
+      'run commands in a virtual machine of QEMU, with a kernel of its own and no network but --allow',
+    )
     .option('--kernel <file>', 'its kernel (default: that of this machine)')
     .option('--emulate', 'emulate its processor, which is slow, and needs no /dev/kvm')
     .option('--copy-on-write', 'change files in a private layer, which the tool workspace shows')

@@ -1,6 +1,7 @@
 /** The life of a server: from the check of the machine until everything has ended. */
 import { createTools, type OpenSandbox } from '@nacre/tools'
 import { type AnySandbox, type NetworkRules, Sandbox, type SandboxErrorCode } from 'nacre'
+import type { EngineOptions } from 'nacre/engine'
 import { engineError, isCode } from 'nacre/internal'
 import { checkSandbox, onSignals } from 'nacre/internal/cli'
 import type { Settings } from './settings.js'
@@ -130,7 +131,8 @@ function instructions({ rules, sandbox, container, workspaceId }: Settings): str
     ...(container === undefined
       ? []
       : [
-          `Commands run in a Linux ${container.engine === 'vm' ? 'virtual machine without network' : 'container'}, which has the files of the project at the same path.`,
+          `Commands run in a Linux ${container.engine === 'vm' ? 'virtual machine' : 'container'}, which has the files of the project at the same path.`,
+          ...(container.engine === 'vm' ? [machineNote(container.network)] : []),
         ]),
     ...(rules === undefined
       ? []
@@ -144,6 +146,11 @@ function instructions({ rules, sandbox, container, workspaceId }: Settings): str
           `Changes in ${sandbox.cwd} become real only by a commit. The user can run: nacre workspace commit NAME, with the name that the tool workspace shows.`,
         ]),
   ]
+}
+
+function machineNote(network: EngineOptions['network']): string {
+  const hosts = typeof network === 'object' ? network.allow.join(', ') : ''
+  return hosts === '' ? 'It has no network.' : `It reaches only ${hosts}, by the proxy in HTTP_PROXY.`
 }
 
 function networkNotes({ allow, ask, secrets = {}, requests = {} }: NetworkRules): string[] {

@@ -132,11 +132,16 @@ export function readSettings(flags: Flags): Settings {
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   // What does not exist cannot be hidden.
   const directory = record && values.ownDirectory('--record', record)
-  const { network, filesystem: { hide } = {} } = networks.networkOf(flags, preset, {
-    '--token-file': tokenFile && locate(tokenFile),
-    '--redact-file': redactFile && locate(redactFile),
-    '--record': directory && locate(directory),
-  })
+  const ofMachine = flags.vm && networks.machineNetworkOf(flags)
+  const { network, filesystem: { hide } = {} } = networks.networkOf(
+    ofMachine ? { ...flags, allow: [] } : flags,
+    preset,
+    {
+      '--token-file': tokenFile && locate(tokenFile),
+      '--redact-file': redactFile && locate(redactFile),
+      '--record': directory && locate(directory),
+    },
+  )
   const others = write.map(locate)
   // What is added to a list of a file is added to its default.
   const base = preset === 'read-only' || isolationFile !== undefined ? [] : [cwd]
@@ -145,7 +150,7 @@ export function readSettings(flags: Flags): Settings {
       ? undefined
       : {
           ...(preset && { preset }),
-          ...(network && { network }),
+          ...(ofMachine ? { network: 'host' as const } : network && { network }),
           filesystem: { write: [...base, ...others], ...(hide && { hide }) },
         }
   const file = isolationFile === undefined ? undefined : path.resolve(isolationFile)
@@ -196,6 +201,7 @@ export function readSettings(flags: Flags): Settings {
         : { directory, limit: recordLimit, redact: secrets, logger: printing.stderrLogger },
     container: container && {
       ...container,
+      ...(ofMachine && { network: ofMachine }),
       cwd,
       env: passed,
       mounts: [...others.map((source) => ({ source })), ...(container.mounts ?? [])],
