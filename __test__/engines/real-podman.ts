@@ -7,7 +7,7 @@ import type { EngineSandbox } from 'nacre/engine'
 export const programs = process.env.NACRE_TEST_ENGINES ?? ''
 /** Milliseconds until an idle container stops. */
 export const GRACE = 1000
-/** The user of a Mac, who is not root. */
+/** The uid that macOS gives to its first user. */
 export const USER = 501
 
 export function podman(...args: string[]): string {

@@ -16,13 +16,7 @@ import {
 import { withExamples } from './examples.js'
 import { runInTerminal, type TerminalRun } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
-import {
-  addNetworkOptions,
-  type IsolationFlags,
-  isolationOf,
-  machineNetworkOf,
-  withNetwork,
-} from './network.js'
+import { addNetworkOptions, type IsolationFlags, isolationOf, machineNetworkOf } from './network.js'
 import { type SessionOptions, sessionOf, useServer } from './remote/server.js'
 import { onSignals, onSuspend } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
@@ -84,8 +78,7 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     if (grace !== undefined) throw invalidOption(`--grace is not possible with ${where}`)
     if (rules.isolationFile !== undefined)
       throw invalidOption(`--isolation-file is not possible with ${where}: name a preset by --isolation`)
-    const isolation = network ? withNetwork(rules.isolation) : rules.isolation
-    await using sandbox = await openContainer(options, { cwd, env, isolation, network })
+    await using sandbox = await openContainer(options, { cwd, env, isolation: rules.isolation, network })
     return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }
   refuseContainerOptions(options)

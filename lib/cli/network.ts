@@ -141,11 +141,6 @@ export function machineNetworkOf({ allow, ...others }: NetworkFlags): EngineNetw
   return allow && { allow }
 }
 
-/** A preset with the network of the virtual machine around it. */
-export function withNetwork(isolation: Isolation | undefined): Isolation | undefined {
-  return typeof isolation === 'string' ? { preset: isolation, network: 'host' } : isolation
-}
-
 export interface IsolationFlags extends NetworkFlags {
   isolation?: Preset | 'none'
 }

@@ -113,7 +113,7 @@ pub fn commit(workspace: &Workspace, commit: BranchCommit) -> Result<CommittedBr
     }
     let id = repository.last(&target)?;
     if let Some(id) = &id {
-        workspace.has_committed(commit.branch, id.clone());
+        workspace.record_commit(commit.branch, id.clone());
     }
     Ok(CommittedBranch { id, applied, skipped })
 }

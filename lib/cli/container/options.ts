@@ -73,7 +73,7 @@ export function refuseMachineOptions({ kernel, emulate }: MachineFlags): void {
 /** Opens the container of the project, or a virtual machine. A signal ends the start. */
 export async function openContainer(
   flags: MachineFlags,
-  options: Pick<EngineOptions, 'cwd' | 'env' | 'isolation' | 'network'>,
+  { isolation, network, ...options }: Pick<EngineOptions, 'cwd' | 'env' | 'isolation' | 'network'>,
 ): Promise<EngineSandbox> {
   const { engine, image, runtime, mount = [], own, root, setup, fresh, vm, kernel, emulate } = flags
   if (!vm) refuseMachineOptions(flags)
@@ -85,6 +85,10 @@ export async function openContainer(
   try {
     return await openSandbox({
       ...options,
+      network,
+      // The sessions of a preset have the network of the virtual machine around them.
+      isolation:
+        network && typeof isolation === 'string' ? { preset: isolation, network: 'host' } : isolation,
       ...{
         where: 'container',
         engine: vm ? 'vm' : engine,

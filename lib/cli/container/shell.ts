@@ -4,7 +4,6 @@ import { invalidOption } from '../../base/errors.js'
 import type { Preset } from '../../schema/isolation-rules.js'
 import { withExamples } from '../examples.js'
 import { runInTerminal } from '../exec-terminal.js'
-import { withNetwork } from '../network.js'
 import { existingDirectory, isolationOption, several, variable } from '../values.js'
 import type { Verb } from '../verb.js'
 import { addContainerOptions, addMachineOptions, type MachineFlags, openContainer } from './options.js'
@@ -28,8 +27,7 @@ export const addShell: Verb = (program: Command, finish) => {
     async ({ cwd, env, isolation, allow, ...flags }: Options) => {
       if (allow !== undefined && !flags.vm) throw invalidOption('--allow is for a virtual machine: add --vm')
       const network = allow && { allow }
-      const rules = network ? withNetwork(isolation) : isolation
-      await using sandbox = await openContainer(flags, { cwd, env, isolation: rules, network })
+      await using sandbox = await openContainer(flags, { cwd, env, isolation, network })
       finish(await runInTerminal(sandbox, ['bash'], {}))
     },
   )

@@ -180,7 +180,7 @@ impl Workspace {
     }
 
     /// Records a commit on a branch of git.
-    pub(crate) fn has_committed(&self, branch: String, id: String) {
+    pub(crate) fn record_commit(&self, branch: String, id: String) {
         self.branches.lock().insert(branch, id);
     }
 
