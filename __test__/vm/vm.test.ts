@@ -1,7 +1,15 @@
 /** `openSandbox` with a virtual machine, which QEMU emulates. Run by `npm run test:vm`. */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -278,6 +286,52 @@ it(
   },
   BOOT_MS,
 )
+
+describe.each([
+  { user: 'root', words: ['env'] },
+  { user: 'an ordinary user', words: asOrdinaryUser },
+])('a machine of $user', ({ words }) => {
+  it(
+    'shows no secret that is new or was replaced, and what else changes in a home',
+    async () => {
+      const [home, cwd] = ['home', 'project'].map((name) => temporary(`nacre-vm-${name}-`, '/var/tmp')) as [
+        string,
+        string,
+      ]
+      for (const name of ['.ssh', '.config/git', 'data'])
+        mkdirSync(path.join(home, name), { recursive: true })
+      for (const name of ['.ssh/key', '.npmrc']) writeFileSync(path.join(home, name), 'k7f3-value')
+      for (const name of ['.bashrc', '.config/git/ignore', 'data/old'])
+        writeFileSync(path.join(home, name), `${name}\n`)
+      symlinkSync('data/old', path.join(home, 'link'))
+      copyFileSync(ownKernel, path.join(home, 'vmlinux'))
+      execFileSync('chown', ['-R', String(ordinaryUser ?? process.getuid?.()), home, cwd])
+      const seen = await printedWithin(
+        [...words, `HOME=${home}`],
+        { kernel: path.join(home, 'vmlinux'), emulate: true, memory: '1g', cwd },
+        `const { mkdirSync, renameSync, writeFileSync } = await import('node:fs')
+         const { HOME } = process.env
+         const sandbox = await open()
+         const put = (name) => writeFileSync(HOME + '/' + name, 'k7f3-value')
+         put('.new')
+         renameSync(HOME + '/.new', HOME + '/.npmrc')
+         renameSync(HOME + '/.ssh', HOME + '/old')
+         for (const name of ['.ssh', '.aws', '.config/gh', '.m2', 'data/new']) mkdirSync(HOME + '/' + name)
+         for (const name of ['.ssh/key', '.aws/key', '.config/gh/key', '.config/git/credentials', '.pgpass', '.m2/settings.xml']) put(name)
+         const run = async (command) => console.log((await sandbox.exec(command)).stdout.trim())
+         await run('mkdir /run/raw && mount -t virtiofs -o ro root /run/raw')
+         await run('cd ~; cat .bashrc .config/git/ignore link')
+         await run('ls ~/data')
+         await run('find ~ /etc -xdev 2>&1 >/dev/null | grep -i loop')
+         await run('grep -rs "k7f3-[v]alue" ~ /run/raw' + HOME)
+         await run('for i in 1 2 3 4 5 6 7 8 9; do cat ~/.npmrc ~/.pgpass ~/.ssh/key ~/.aws/key ~/.config/g*/* /run/raw/etc/shadow; done 2>/dev/null | grep -e value -e :')
+         await sandbox.destroy()`,
+      )
+      expect(seen).toBe('\n.bashrc\n.config/git/ignore\ndata/old\nnew\nold\n\n\n\n')
+    },
+    BOOT_MS,
+  )
+})
 
 it(
   'opens on the command line, also twice for one project',

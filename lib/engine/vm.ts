@@ -5,6 +5,7 @@
  */
 import { thisMachine } from '../addon/machine.js'
 import { findPackage, programDirectories } from '../addon/search.js'
+import { destination } from '../backends/native/plan/isolation.js'
 import { refuseAborted } from '../base/abort.js'
 import { fs, os, path } from '../base/builtin.js'
 import { invalidOption, isCode, SandboxError } from '../base/errors.js'
@@ -163,18 +164,12 @@ function inOrder(places: Place[]): Array<{ path: string; readOnly: boolean }> {
     .sort((one, other) => one.path.length - other.path.length)
 }
 
-/** The real paths of secrets, and of what nacre keeps. */
+/** The real paths of secrets, which may be missing, and of what nacre keeps. */
 function hidden(): string[] {
   const { XDG_STATE_HOME = '' } = process.env
   const state = path.isAbsolute(XDG_STATE_HOME) ? XDG_STATE_HOME : '~/.local/state'
   const files = homes().flatMap((home) =>
-    [...SECRETS, `${state}/nacre`].flatMap((file) => {
-      try {
-        return fs.realpathSync(file.replace(/^~/, home))
-      } catch {
-        return []
-      }
-    }),
+    [...SECRETS, `${state}/nacre`].map((file) => destination(file.replace(/^~/, () => home))),
   )
   return [...new Set(files)]
 }

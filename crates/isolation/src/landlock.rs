@@ -154,7 +154,8 @@ fn read_rules(confinement: &Confinement, allow: &mut Allow) -> Result<(), Rulese
         }
     };
     let own = [confinement.shell.clone(), PathBuf::from("/proc")];
-    let mut hidden: Vec<PathBuf> = rules.hide.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    // What is missing must not be allowed with its directory: it may appear.
+    let mut hidden = rules.hide.clone();
     let is_visible = |path: &PathBuf| !hidden.iter().any(|hidden| path.starts_with(hidden));
     let own: Vec<PathBuf> = own.into_iter().filter(is_visible).collect();
     hidden.extend(confinement.private.iter().filter_map(|path| path.canonicalize().ok()));

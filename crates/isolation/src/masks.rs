@@ -5,7 +5,7 @@
 //! it. Nothing can prevent that: the kernel has no rule for a name in a directory that is otherwise writable.
 //!
 //! So the supervisor gets to know at once, and covers the name again. A detached mount changes the table of the session's namespace,
-//! which poll(2) reports. inotify(7) reports what was moved, and what appears where something is missing.
+//! which poll(2) reports. inotify(7) reports what was moved, and what appears where something is missing, like a new secret.
 
 use crate::child;
 use crate::copies;
@@ -135,7 +135,11 @@ impl Masks {
     /// # Errors
     /// Those of the system calls; there may be a link now, which no mount covers.
     fn cover(&self, mask: &Mask, handles: &Handles) -> io::Result<()> {
-        let place = mask.step.place();
+        let place = match &mask.step {
+            // Hiding a link hides its target.
+            Step::Hide(_, place) => &place.canonicalize()?,
+            step => step.place(),
+        };
         let Some(kind) = kind(place)? else { return Ok(()) };
         match &mask.step {
             Step::Hide(..) if kind != libc::S_IFDIR => {
@@ -239,7 +243,8 @@ impl Disturbance {
     /// Whether a mask may be gone, and the supervisor has to look before anything begins. Does not block.
     pub fn is_seen(&self) -> bool {
         // A change of the mounts is reported once.
-        if reports(watched(&self.mounts, self.changes.as_ref())) {
+        // Without inotify, nothing reports what was moved and what has appeared.
+        if self.changes.is_none() || reports(watched(&self.mounts, self.changes.as_ref())) {
             self.is_due.store(true, Ordering::Relaxed);
         }
         self.is_due.load(Ordering::Relaxed)

@@ -385,6 +385,28 @@ pub fn hide(path: &Path, empty: Option<&OwnedFd>) -> io::Result<()> {
     attach(empty, path)
 }
 
+/// Covers a directory by one with what it has now, without these entries. Nothing appears in it later.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn leave_out(directory: &Path, entries: &[&Path]) -> io::Result<()> {
+    let mut kept = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if !entries.contains(&path.as_path()) {
+            match Source::of(&path) {
+                Ok(source) => kept.push((path, source)),
+                // It has been deleted meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    frame(directory)?;
+    kept.iter().try_for_each(|(path, source)| bind_into_root(Path::new("/"), path, source))?;
+    read_only(CWD, directory, 0)
+}
+
 /// Makes the stage the root and detaches the old root, which is then out of reach.
 fn change_root(root: &Path) -> io::Result<()> {
     std::env::set_current_dir(root)?;

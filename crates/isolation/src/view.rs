@@ -2,6 +2,7 @@
 
 use nacre_protocol::confinement::{Confinement, Mount, PRIVATE_TMP};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Devices of the private `/dev`.
@@ -169,6 +170,9 @@ pub fn view(confinement: &Confinement) -> View {
     }));
     let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
     let mut closed: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
+    // What programs of the session can make is theirs.
+    let is_awaited = |path: &&PathBuf| is_missing(path) && !write.iter().any(|root| path.starts_with(root));
+    let awaited: Vec<PathBuf> = rules.hide.iter().filter(is_awaited).cloned().collect();
     // Also those in a hidden tree, of which a mount may show a part.
     closed.extend(existing(&confinement.private).into_iter().chain(stores));
     let commands = confinement.commands.iter().map(|place| (place, place));
@@ -178,10 +182,11 @@ pub fn view(confinement: &Confinement) -> View {
     let caches = confinement.caches.iter().map(|place| &place.files);
     let caches = caches.map(|files| Step::Show(files.clone(), files.clone(), Access::Write));
     let own: Vec<Step> = own.chain(caches).collect();
+    let is_target = |path: &PathBuf| rules.mounts.iter().any(|mount| mount.target.starts_with(path));
     for path in closed.iter().filter(|path| !rules.covers(path)).cloned() {
         let step = if own.iter().any(|step| step.place().starts_with(&path)) {
             Step::Shelf(path)
-        } else if rules.mounts.iter().any(|mount| mount.target.starts_with(&path)) {
+        } else if is_target(&path) {
             Step::Frame(path)
         } else {
             hidden(path)
@@ -190,6 +195,8 @@ pub fn view(confinement: &Confinement) -> View {
             steps.push(step);
         }
     }
+    let alone = awaited.iter().filter(|path| !rules.covers(path) && !is_target(path));
+    steps.extend(alone.cloned().map(hidden));
     let mut only: Option<Vec<PathBuf>> = rules.read.as_ref().filter(|_| access == Access::Read).map(|paths| {
         let own = [confinement.shell.clone()];
         let listed = existing(paths).into_iter().chain(own).filter(|path| !path.starts_with(scratch));
@@ -198,13 +205,24 @@ pub fn view(confinement: &Confinement) -> View {
     let frames = frames(&rules.mounts, &write, &steps, &mut only);
     steps.splice(0..0, frames);
     let copies: &[PathBuf] = if has_scratch { &rules.project.copies } else { &[] };
-    steps.extend(rules.mounts.iter().flat_map(|mount| shown_by(mount, &protect, copies, &closed)));
+    steps.extend(rules.mounts.iter().flat_map(|mount| shown_by(mount, &protect, copies, &closed, &awaited)));
     steps.extend(own);
     View { only, access, steps }
 }
 
+/// Whether something may appear at a path. The view of what is hidden there begins when it does; see [`crate::masks`].
+fn is_missing(path: &Path) -> bool {
+    path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 /// The steps of a mount. The rules for parts of its source hold where they are shown, too.
-fn shown_by(mount: &Mount, protect: &[PathBuf], copies: &[PathBuf], closed: &[PathBuf]) -> Vec<Step> {
+fn shown_by(
+    mount: &Mount,
+    protect: &[PathBuf],
+    copies: &[PathBuf],
+    closed: &[PathBuf],
+    awaited: &[PathBuf],
+) -> Vec<Step> {
     let Mount { source, target } = mount;
     let is_protected = protect.iter().any(|root| source.starts_with(root));
     let access = if is_protected { Access::Read } else { Access::Write };
@@ -217,7 +235,8 @@ fn shown_by(mount: &Mount, protect: &[PathBuf], copies: &[PathBuf], closed: &[Pa
         true => Some(Step::Copy(path.clone(), mount.shows(&path)?)),
         false => show(path, Access::Read),
     });
-    let hidden = closed.iter().filter_map(|path| Some(Step::Hide(path.clone(), mount.shows(path)?)));
+    let awaited = awaited.iter().filter(|_| is_protected);
+    let hidden = closed.iter().chain(awaited).filter_map(|path| Some(Step::Hide(path.clone(), mount.shows(path)?)));
     whole.into_iter().chain(between).chain(protected).chain(hidden).collect()
 }
 

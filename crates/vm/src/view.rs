@@ -7,8 +7,9 @@ use nacre_isolation::mounts;
 use nacre_isolation::view::DEVICES;
 use nacre_protocol::confinement::{Confinement, Filesystem, Namespaces, ProjectFiles};
 use nix::mount::{MsFlags, mount};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -35,8 +36,14 @@ pub fn make(settings: &Settings, kinds: Namespaces) -> io::Result<()> {
         .filter_map(|name| Some((name, mounts::clone_tree(&Path::new("/dev").join(name)).ok()?)))
         .collect();
     mounts::apply(&confinement(settings, kinds), None)?;
+    // Those that can be written come first: they get new files, and the view gets no more.
+    let mut places: Vec<_> = settings.places.iter().map(|place| (!place.read_only).then(|| clone(place))).collect();
+    leave_out_secrets(settings)?;
+    for (place, cloned) in settings.places.iter().zip(&mut places) {
+        cloned.get_or_insert_with(|| clone(place));
+    }
+    let places: Vec<_> = places.into_iter().flatten().collect::<io::Result<_>>()?;
     let root = mounts::clone_tree(Path::new("/"))?;
-    let places: Vec<_> = settings.places.iter().map(clone).collect::<io::Result<_>>()?;
     tmpfs(STAGE, MsFlags::MS_NOSUID)?;
     fs::create_dir(ROOT)?;
     mounts::attach(&root, Path::new(ROOT))?;
@@ -57,6 +64,35 @@ pub fn make(settings: &Settings, kinds: Namespaces) -> io::Result<()> {
     // The shares are file systems of their own, so those that can be written stay so.
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID;
     Ok(mount(None::<&str>, STAGE, None::<&str>, flags, None::<&str>)?)
+}
+
+/// A mount covers a file, not its name. So the directories of secrets show what else they have now: a secret that a program of the
+/// machine replaces, or that is new, is in no view.
+fn leave_out_secrets(settings: &Settings) -> io::Result<()> {
+    let mut found: BTreeMap<&Path, Vec<&Path>> = BTreeMap::new();
+    let written = |path: &Path| settings.places.iter().any(|place| !place.read_only && path.starts_with(&place.path));
+    for secret in &settings.hide {
+        let mut entry = secret.as_path();
+        // The first that exists.
+        while let Some(directory) =
+            entry.parent().filter(|directory| *directory != Path::new("/") && !written(directory))
+        {
+            if directory.is_dir() {
+                found.entry(directory).or_default().push(entry);
+                break;
+            }
+            entry = directory;
+        }
+    }
+    // Those above come before those below.
+    for (directory, secrets) in found {
+        match mounts::leave_out(directory, &secrets) {
+            // It is hidden itself, or closed to the file server, too.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
+            done => done.map_err(|error| io::Error::other(format!("{}: {error}", directory.display())))?,
+        }
+    }
+    Ok(())
 }
 
 fn tmpfs(place: &str, flags: MsFlags) -> io::Result<()> {

@@ -169,8 +169,12 @@ const MOST_LINKS = 40
  * The path with links resolved, even if its target does not exist. Hiding a link hides its target: no mount can cover the
  * link itself.
  */
-function destination(file: string, links = 0): string {
-  const entry = path.join(followed(path.dirname(file)), path.basename(file))
+export function destination(file: string, links = 0): string {
+  const parent = path.dirname(file)
+  const entry = path.join(
+    fs.existsSync(parent) ? followed(parent) : destination(parent, links),
+    path.basename(file),
+  )
   const target = linkTarget(entry)
   if (target === undefined || links === MOST_LINKS) return entry
   const from = path.isAbsolute(target) ? '' : path.dirname(entry)
