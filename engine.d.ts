@@ -58,6 +58,12 @@ export interface EngineOptions {
    */
   emulate?: boolean
   /**
+   * With 'vm': whether to boot another machine ahead, which the next call with the same options takes, also one without `spare`,
+   * if the project, the mounts and the kernel are the same files then. There is at most one, with memory of its own. It ends with
+   * this process, when a call with other options boots one ahead, and after 10 minutes. Default: false.
+   */
+  spare?: boolean
+  /**
    * The image of the container: any Linux with bash for this machine's processor. If it has no Node.js 20.19 or newer, Bun is
    * fetched from npm, once. Default: 'node:22'.
    */

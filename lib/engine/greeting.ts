@@ -71,6 +71,8 @@ export function awaitGreeting(
     const ignore = onAbort(signal, () => settle(new AbortError(signal?.reason, undefined, 'connecting')))
     const late = () => fail(`did not answer within ${connectTimeout} ms (connectTimeout)`, RUN_IT)
     const timer = connectTimeout === 0 ? undefined : setTimeout(late, connectTimeout)
+    // Whether this process stays alive is up to the program's pipes.
+    timer?.unref()
     stdout.on('data', read)
     void program.ended.then(() => {
       if (program.failure !== undefined) settle(program.failure)

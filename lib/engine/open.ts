@@ -30,7 +30,7 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
   const { engine: wanted } = values
   const isMachine = wanted === 'vm'
   if (isMachine && values.where === 'here') throw invalidOption("where must not be 'here' with engine 'vm'")
-  const machineOption = (['kernel', 'emulate'] as const).find((name) => options[name] !== undefined)
+  const machineOption = (['kernel', 'emulate', 'spare'] as const).find((name) => options[name] !== undefined)
   if (!isMachine && machineOption !== undefined)
     throw invalidOption(`${machineOption} is for a virtual machine: add engine: 'vm'`)
   const named = typeof values.network === 'object' ? undefined : values.network

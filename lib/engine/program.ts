@@ -39,7 +39,7 @@ export class Program {
   #stderr = ''
   #end = 'runs'
   #hasExited = false
-  #hasEnded = false
+  hasEnded = false
 
   /** Throws SPAWN_FAILED for what the system refuses at once. */
   constructor({ argv: [file = '', ...args], name, cwd, env, onStderr, logger, hasControl }: ProgramPlan) {
@@ -93,7 +93,7 @@ export class Program {
       // Not `exit`: the last words may still be on their way.
       this.#child.once('close', () => resolve())
     }).then(() => {
-      this.#hasEnded = true
+      this.hasEnded = true
     })
   }
 
@@ -144,7 +144,7 @@ export class Program {
 
   /** Closes its input and waits for its end. Kills it when that takes too long. */
   async close(milliseconds = END_MS): Promise<void> {
-    if (this.#hasEnded) return
+    if (this.hasEnded) return
     this.hold(true)
     this.stdin.end()
     const timer = setTimeout(() => killGroup(this.#child), milliseconds)

@@ -74,7 +74,8 @@ export function homes(): string[] {
   return found.filter((home) => path.isAbsolute(home)).map(realpathOr)
 }
 
-function identityOf(file: string): string | undefined {
+/** Which file it is, whatever its name. undefined if there is none. */
+export function identityOf(file: string): string | undefined {
   try {
     const { dev, ino } = fs.statSync(file, { bigint: true })
     return `${dev}:${ino}`

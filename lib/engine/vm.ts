@@ -21,9 +21,10 @@ import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { type Outlet, openOutlet } from './outlet.js'
 import { Program } from './program.js'
-import { homes, projectOf, realPath } from './project.js'
+import { homes, identityOf, projectOf, realPath } from './project.js'
 import { prepareRuntime } from './runtime.js'
 import { SearchPath } from './search-path.js'
+import { bootAhead, takeSpare } from './spare.js'
 
 type Values = CompleteValues<typeof openSandboxOptions>
 
@@ -53,20 +54,20 @@ const VARIABLES = ['PATH', 'LANG', 'LC_ALL', 'LOGNAME', 'SHELL', 'TZ', 'USER']
 /** Resolves when the server answers. `options` are as the caller gave them. Rejects with VM_UNAVAILABLE. */
 export async function enterMachine(values: Values, options: EngineOptions): Promise<Program> {
   refuseOthers(values, options)
-  const { network, signal } = values
-  const outlet = typeof network === 'object' ? await openOutlet(network, signal) : undefined
-  try {
-    const program = await start(values, options, outlet)
-    void program.ended.then(outlet?.close)
-    return program
-  } catch (error) {
-    await outlet?.close()
-    throw error
-  }
+  const plan = await planOf(values, options)
+  const { hide, kernel, places } = plan.settings
+  const files = [...places.map((place) => place.path), ...hide, kernel ?? '']
+  const likeness = { text: JSON.stringify([plan, files.map(identityOf)]), ask: plan.network?.ask }
+  const program = (await takeSpare(likeness, values.signal)) ?? (await boot(plan, values.signal, true))
+  if (values.spare) bootAhead(likeness, () => boot(plan, undefined, false))
+  return program
 }
 
-async function start(values: Values, options: EngineOptions, outlet: Outlet | undefined): Promise<Program> {
-  const { signal, emulate } = values
+type Plan = Awaited<ReturnType<typeof planOf>>
+
+/** What is decided before anything is started. */
+async function planOf(values: Values, options: EngineOptions) {
+  const { signal, emulate, network } = values
   const cwd = realPath(absolute(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
   const project = projectOf(cwd)
   const places = readPlaces(cwd, project, values.mounts)
@@ -75,7 +76,7 @@ async function start(values: Values, options: EngineOptions, outlet: Outlet | un
   refuseRuntime(runtime, places)
   const git = await gitSettings(cwd, signal, search)
   refuseAborted(signal, 'opening the sandbox')
-  const settings = JSON.stringify({
+  const settings = {
     emulate,
     kernel: values.kernel === undefined ? packagedKernel() : path.resolve(cwd, values.kernel),
     memory: memoryOf(values.memory),
@@ -83,24 +84,50 @@ async function start(values: Values, options: EngineOptions, outlet: Outlet | un
     path: search.env.PATH,
     places: inOrder([...places, { name: 'runtime', source: runtime, readOnly: true }]),
     hide: hidden(),
+  }
+  const env = {
+    ...Object.fromEntries(VARIABLES.map((name) => [`NACRE_ENV_${name}`, process.env[name] ?? ''])),
+    PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+    // It reads settings in its home directory, and commands must not be able to write there.
+    HOME: runtime,
+    BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
+    NACRE_NATIVE_PATH: path.join(runtime, thisMachine().libc === 'musl' ? 'musl' : 'gnu'),
+    NACRE_HOME: os.homedir(),
+  }
+  const inside = {
+    cwd,
+    env: { ...git, ...(values.env && encodeEnv(values.env)) },
+    isolation: options.isolation && guarding(options.isolation),
+  }
+  const server = { argv: [nodeOf(search), path.join(runtime, 'inside.mjs')], env }
+  return { settings, server, inside, runtime, network: typeof network === 'object' ? network : undefined }
+}
+
+/** `isHeld`: whether the boot keeps this process alive. */
+async function boot(plan: Plan, signal: AbortSignal | undefined, isHeld: boolean): Promise<Program> {
+  const outlet = plan.network && (await openOutlet(plan.network, signal))
+  try {
+    const program = await start(plan, outlet, signal, isHeld)
+    void program.ended.then(outlet?.close)
+    return program
+  } catch (error) {
+    await outlet?.close()
+    throw error
+  }
+}
+
+async function start(
+  plan: Plan,
+  outlet: Outlet | undefined,
+  signal: AbortSignal | undefined,
+  isHeld: boolean,
+): Promise<Program> {
+  const { server, runtime } = plan
+  const inside = JSON.stringify({ ...plan.inside, env: { ...outlet?.env, ...plan.inside.env } })
+  const settings = JSON.stringify({
+    ...plan.settings,
     outlet: outlet?.pid,
-    server: {
-      argv: [nodeOf(search), path.join(runtime, 'inside.mjs')],
-      env: {
-        ...Object.fromEntries(VARIABLES.map((name) => [`NACRE_ENV_${name}`, process.env[name] ?? ''])),
-        PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
-        // It reads settings in its home directory, and commands must not be able to write there.
-        HOME: runtime,
-        BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
-        NACRE_NATIVE_PATH: path.join(runtime, thisMachine().libc === 'musl' ? 'musl' : 'gnu'),
-        NACRE_HOME: os.homedir(),
-        NACRE_INSIDE: JSON.stringify({
-          cwd,
-          env: { ...outlet?.env, ...git, ...(values.env && encodeEnv(values.env)) },
-          isolation: options.isolation && guarding(options.isolation),
-        }),
-      },
-    },
+    server: { ...server, env: { ...server.env, NACRE_INSIDE: inside } },
   })
   if (Buffer.byteLength(settings) > MOST_SETTINGS)
     throw invalidOption(`env, isolation and mounts must have at most ${MOST_SETTINGS} bytes together`)
@@ -115,8 +142,9 @@ async function start(values: Values, options: EngineOptions, outlet: Outlet | un
     logger: undefined,
     hasControl: true,
   })
+  program.hold(isHeld)
   try {
-    await awaitServer(program, emulate ? EMULATED_MS : ANSWER_MS, signal)
+    await awaitServer(program, plan.settings.emulate ? EMULATED_MS : ANSWER_MS, signal)
     return program
   } catch (error) {
     throw explain(error, program)
