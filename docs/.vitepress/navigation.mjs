@@ -24,6 +24,7 @@ export function navigation(api) {
         ...page('Suspend and move', 'guide/moves'),
         ...page('Command line', 'guide/command-line'),
         ...page('On a Mac', 'mac'),
+        ...page('A kernel of its own', 'kernel'),
         ...page('In a virtual machine', 'vm'),
         ...page('In gVisor', 'gvisor'),
       ],
