@@ -82,7 +82,7 @@ impl Masks {
     /// Something can be written that the rules protect. No program must run in the session any more.
     pub(crate) fn renew(&mut self, handles: &Handles) -> io::Result<()> {
         // Before the look, which sees all that comes earlier.
-        self.expect_changes();
+        let missing = self.expect_changes();
         let seen = self.changes.as_ref().map_or(0, pending);
         let report = child::report(|| {
             let renewed = handles.enter().and_then(|()| {
@@ -91,8 +91,9 @@ impl Masks {
                     // What was removed meanwhile may be replaced already, which nothing reports.
                     let is_gone =
                         |covered: &io::Result<()>| matches!(covered, Err(error) if error.kind() == ErrorKind::NotFound);
-                    match iter::repeat_with(cover).take(LOOKS).find(|covered| !is_gone(covered)) {
-                        // What is missing is reported when it is there again.
+                    // What is missing is reported when it is there.
+                    let looks = if missing.contains(&mask.real) { 1 } else { LOOKS };
+                    match iter::repeat_with(cover).take(looks).find(|covered| !is_gone(covered)) {
                         None => Ok(()),
                         Some(Err(error)) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
                         Some(covered) => covered.map_err(mounts::at(&mask.real, "protect")),
@@ -112,9 +113,9 @@ impl Masks {
         Ok(())
     }
 
-    /// Watches what is covered, what is above, and the directories in which something is missing.
-    fn expect_changes(&mut self) {
-        let Some(changes) = &self.changes else { return };
+    /// Watches what is covered, what is above, and the directories in which something is missing. Returns what that is.
+    fn expect_changes(&mut self) -> BTreeSet<PathBuf> {
+        let Some(changes) = &self.changes else { return BTreeSet::new() };
         for parent in self.parents.drain(..) {
             let _ = changes.rm_watch(parent);
         }
@@ -124,10 +125,11 @@ impl Masks {
         let is_missing = |path: &&Path| changes.add_watch(*path, own) == Err(Errno::ENOENT);
         let missing: Vec<&Path> = paths.into_iter().filter(is_missing).collect();
         let made = own | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_ONLYDIR;
-        for path in missing {
+        for path in &missing {
             let above = path.ancestors().skip(1);
             self.parents.extend(above.flat_map(|path| changes.add_watch(path, made)).take(1));
         }
+        missing.into_iter().map(Path::to_path_buf).collect()
     }
 
     /// Covers a place that is not covered.
