@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
+import { inTime } from '../helpers/in-time.js'
 import { all, printed, textOf } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
@@ -166,10 +167,18 @@ describe('exec with detachAfter', () => {
   })
 
   itHolds('lets the timeout go on, and kill the process', async ({ sandbox }) => {
-    const { process } = await sandbox.exec('trap "" TERM; while :; do sleep 600; done', {
-      ...{ detachAfter: 10, timeout: 400, forceKillAfterDelay: 10 },
-    })
-    expect(await process?.waitForExit()).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
+    const command = 'trap "" TERM; echo ready; while :; do sleep 600; done'
+    // It may come before the command is detached, or before its trap.
+    const run = async (timeout: number) => {
+      const options = { detachAfter: 10, timeout, forceKillAfterDelay: 10 }
+      const { process } = await sandbox.exec(command, options).catch((error) => {
+        expect(error).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+        return { process: undefined }
+      })
+      return { exit: await process?.waitForExit(), printed: (await process?.getLogs())?.stdout }
+    }
+    const { exit } = await inTime(400, run, (end) => end.printed === 'ready\n')
+    expect(exit).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
   })
 
   itHolds('ends for its AbortSignal and its callbacks when the call ends', async ({ sandbox, directory }) => {

@@ -1,5 +1,7 @@
 /** A program that has replaced the shell (`exec`) is killed like any other, here and over HTTP. */
+import type { SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
+import { inTime } from '../helpers/in-time.js'
 import { printed } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
@@ -23,7 +25,8 @@ describe('a program that has replaced the shell', () => {
   })
 
   itHolds('cleans up after a timeout and an abort', async ({ sandbox }) => {
-    const late = await rejectionOf(sandbox.exec(POLITE, { timeout: 500 }))
+    const end = (timeout: number) => rejectionOf(sandbox.exec(POLITE, { timeout }))
+    const late = await inTime(500, end, (error) => (error as SandboxError).result?.stdout !== '')
     expect(late).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { stdout: 'ready\ncleaned\n' } })
     const abort = new AbortController()
     const options = { signal: abort.signal, onStdout: () => abort.abort() }
@@ -32,11 +35,15 @@ describe('a program that has replaced the shell', () => {
   })
 
   itHolds('gets SIGKILL after the delay', async ({ sandbox }) => {
-    const stream = sandbox.execStream(STUBBORN, { forceKillAfterDelay: 50 })
-    const events = stream[Symbol.asyncIterator]()
-    await printed(events)
-    expect(await stream.kill()).toBe(true)
-    expect(await stream.result).toMatchObject({ signal: 'SIGKILL', stdout: 'ready\nasked\n' })
+    const end = async (forceKillAfterDelay: number) => {
+      const stream = sandbox.execStream(STUBBORN, { forceKillAfterDelay })
+      const events = stream[Symbol.asyncIterator]()
+      await printed(events)
+      expect(await stream.kill()).toBe(true)
+      return stream.result
+    }
+    const killed = await inTime(50, end, ({ stdout }) => stdout.includes('asked'))
+    expect(killed).toMatchObject({ signal: 'SIGKILL', stdout: 'ready\nasked\n' })
   })
 
   itHolds('is ended by the signal that the caller names', async ({ sandbox }) => {

@@ -2,8 +2,9 @@
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import type { Sandbox } from 'nacre'
+import type { Sandbox, SandboxError } from 'nacre'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { inTime } from '../helpers/in-time.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { type Mode, plain, withSandboxIn } from '../helpers/modes.js'
 import { compile, type Library } from '../helpers/preload.js'
@@ -19,7 +20,8 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
   'a timeout kills the command and keeps the state before it': async ({ sandbox }) => {
     await sandbox.exec(state)
     const nap = proc.uniqueSleep()
-    const rejection = await rejectionOf(sandbox.exec(`x=2; echo out; ${nap}`, { timeout: 300 }))
+    const end = (timeout: number) => rejectionOf(sandbox.exec(`x=2; echo out; ${nap}`, { timeout }))
+    const rejection = await inTime(300, end, (error) => (error as SandboxError).result?.stdout !== '')
     expect(rejection).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { stdout: 'out\n' } })
     expect(proc.runs(nap)).toBe(false)
     expect((await sandbox.exec(look)).stdout).toBe(seen)

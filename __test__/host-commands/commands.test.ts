@@ -7,6 +7,7 @@ import { type HostCommand, type HostCommandCall, Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { itHolds } from '../contract/helper.js'
+import { inTime } from '../helpers/in-time.js'
 import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants.js'
 import { isRest, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
@@ -257,7 +258,8 @@ describe('what goes wrong in a host command', () => {
           name: 'AbortError',
         })
       }
-      await rejectionOf(sandbox.exec('keep', { timeout: 300 }))
+      const end = (timeout: number) => rejectionOf(sandbox.exec('keep', { timeout }))
+      await inTime(300, end, () => calls.length > 0)
       await aborted(1)
       await sandbox.exec('keep > out & while ! test -s out; do sleep 0.01; done; kill -KILL $!; wait')
       await aborted(2)

@@ -1,9 +1,10 @@
 /*
  * The end of a session whose host and supervisor were killed at the same moment: its standby is all that is left of nacre.
  *
- * The channel of a standby ends with the host. A supervisor that lives kills the standby then, with everything else. If it was
- * killed, too, the standby leaves the session's control groups, kills what is in them, and removes them. It knows them by the
- * descriptor of its own group, in which it was born. Where it may not see them, nothing happens.
+ * The channel of a standby ends with the host. A supervisor that lives kills the standby then, with everything else; if a
+ * command has stopped it, the standby resumes it. If it was killed, too, the standby leaves the session's control groups, kills
+ * what is in them, and removes them. It knows them by the descriptor of its own group, in which it was born. Where it may not
+ * see them, nothing happens.
  */
 #include "builtin.h"
 
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,7 +21,7 @@
 #include <unistd.h>
 
 enum {
-  MOST_LOOKS = 500, /* half a second: for the end of both, and then for that of what is killed */
+  MOST_LOOKS = 500, /* half a second: for the end of each, and then for that of what is killed */
   LOOK = 1000       /* microseconds between two */
 };
 
@@ -85,10 +87,15 @@ static int host_lives(void) {
 
 void bury_session(void) {
   char above[PATH_MAX];
-  int looks = 0;
+  int looks;
+  for (looks = 0; host_lives(); looks++) {
+    if (looks == MOST_LOOKS) return;
+    usleep(LOOK);
+  }
+  if (supervisor > 0 && getppid() == supervisor) kill(supervisor, SIGCONT);
   if (!*session) return;
-  while (getppid() == supervisor || host_lives()) {
-    if (looks++ == MOST_LOOKS) return;
+  for (looks = 0; getppid() == supervisor; looks++) {
+    if (looks == MOST_LOOKS) return;
     usleep(LOOK);
   }
   /* A group that hands limits down, as to the sessions of a sandbox, takes no processes. */

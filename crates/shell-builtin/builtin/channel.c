@@ -99,10 +99,11 @@ void send_reply_bytes(struct reply *reply, const char *text, size_t length) {
   if (!write_reply(reply, text)) _exit(CHANNEL_LOST);
 }
 
-/* The host has died. A supervisor that a command has stopped is resumed, so that it can notice too. */
+/* The host has died, or has replaced this standby. A supervisor that a command has stopped is resumed, so that it can notice a
+ * death too. */
 static void end_of_channel(void) {
-  if (!is_background) kill(getppid(), SIGCONT);
   if (is_standby) bury_session();
+  else if (!is_background) kill(getppid(), SIGCONT);
   _exit(0);
 }
 

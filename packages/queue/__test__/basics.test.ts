@@ -239,9 +239,7 @@ describe('a queue', () => {
       const ids = ['l1', 'l2', 'l3', 'l4', 'l5', 'l6']
       for (const id of ids) await queue.add({ id, command: counted(id, 'true') })
       for (const id of ids) await ended(queue, id)
-      const took = performance.now() - begun
-      expect(took).toBeGreaterThan(1100)
-      expect(took).toBeLessThan(6000)
+      expect(performance.now() - begun).toBeGreaterThan(1100)
     }))
 
   it('runs as many jobs at a time as its workers may, on all hosts', () =>

@@ -4,6 +4,7 @@ use crate::host::{self, Session, process};
 use nacre_protocol::shell::{DoneFlags, Refusal, Request, RequestFlags, RequestKind};
 use nacre_protocol::socket;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
 
 #[test]
@@ -91,6 +92,48 @@ fn the_shell_ends_with_its_channel() {
     // SAFETY: replaces an owned descriptor by another, whose owner is dropped with the test.
     unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&ours), std::os::fd::AsRawFd::as_raw_fd(&shell.channel)) };
     assert_eq!(process::poll(&[shell.pidfd.as_fd()], host::LIMIT), [0]);
+}
+
+/// The processes that have sent SIGCONT to this one.
+static SENDERS: [AtomicI32; 4] = [const { AtomicI32::new(0) }; 4];
+
+extern "C" fn note_sender(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel passes the information about a signal of kill(2).
+    let sender = unsafe { (*info).si_pid() };
+    let _ = SENDERS.iter().find(|place| place.compare_exchange(0, sender, Ordering::SeqCst, Ordering::SeqCst).is_ok());
+}
+
+/// In a process of its own: the shells of other tests send this signal, too.
+#[test]
+fn a_replaced_standby_does_not_resume_a_stopped_supervisor() {
+    const ALONE: &str = "NACRE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let name = "channel::a_replaced_standby_does_not_resume_a_stopped_supervisor";
+        let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = test.args(["--exact", name]).env(ALONE, "").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    // SAFETY: the handler only stores a number.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = note_sender as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        assert_eq!(libc::sigaction(libc::SIGCONT, &raw const action, std::ptr::null_mut()), 0);
+    }
+    let mut session = Session::start();
+    session.renew_standby();
+    // This process is its supervisor, and its host, which lives.
+    session.standby.take().unwrap().end();
+    let (ours, _theirs) = process::seqpacket_pair();
+    session.shell.channel = ours;
+    let begun = Instant::now();
+    let senders = || SENDERS.each_ref().map(|sender| sender.load(Ordering::SeqCst));
+    while senders() == [0; 4] {
+        assert!(begun.elapsed() < host::LIMIT, "a shell does not resume its supervisor");
+        std::thread::yield_now();
+    }
+    assert_eq!(senders(), [session.shell.pid, 0, 0, 0]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 /** The directory of recordings: the names of their files, limits, and compression. */
-import { type BigIntStats, createWriteStream } from 'node:fs'
+import type { BigIntStats } from 'node:fs'
 import { constants, type FileHandle, lstat, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -121,11 +121,10 @@ export class Store implements Files<StoredSegment> {
     const target = segment.file + COMPRESSED
     const part = target + PART
     try {
-      const output = createWriteStream(part, { flags: 'wx', mode: 0o600 })
-      await pipeline(this.read(segment), createGzip(), output)
+      const bytes = await this.#compress(segment, part)
       await rename(part, target)
       await rm(segment.file)
-      this.#grow(segment, output.bytesWritten - segment.bytes)
+      this.#grow(segment, bytes - segment.bytes)
       segment.file = target
     } catch (error) {
       report(this.#logger, 'warn', `the recording ${segment.file} cannot be compressed: ${error}`)
@@ -136,6 +135,22 @@ export class Store implements Files<StoredSegment> {
     for (const oldest of own)
       if (bytesOf(this.#of(segment.name)) > RECORDING_BYTES) await this.#remove(oldest)
     await this.#makeRoom()
+  }
+
+  /**
+   * Returns the bytes of the new file. That is open before anything can fail: a stream that opens it itself can create it after
+   * it has been removed.
+   */
+  async #compress(segment: StoredSegment, target: string): Promise<number> {
+    await using handle = await open(target, 'wx', 0o600)
+    let bytes = 0
+    await pipeline(this.read(segment), createGzip(), async (pieces: AsyncIterable<Buffer>) => {
+      for await (const piece of pieces) {
+        await handle.writeFile(piece)
+        bytes += piece.length
+      }
+    })
+    return bytes
   }
 
   #of(name: string): StoredSegment[] {

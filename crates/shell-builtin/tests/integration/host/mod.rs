@@ -258,9 +258,8 @@ impl Session {
 
     pub fn renew_standby(&mut self) {
         let standby = self.fork(false, RequestFlags::STANDBY, &[]);
-        if let Some(former) = self.standby.replace(standby) {
-            former.end();
-        }
+        // The supervisor kills the former one.
+        self.standby = Some(standby);
     }
 
     /// Replaces the dead shell by its standby, and returns the dead shell's status.
