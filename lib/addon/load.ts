@@ -8,12 +8,12 @@
 
 import { loadEmbedded } from '#embedded'
 import { fs, path } from '../base/builtin.js'
-import { ADDON, type LoadedAddon, loadDirectory } from './directory.js'
+import { type LoadedAddon, loadDirectory } from './directory.js'
 import { absence, deniedFailure, machineFailure, versionFailure } from './failure.js'
 import { type Machine, thisMachine } from './machine.js'
-import { packageRoot } from './package-root.js'
+import { manifestOf, packageRoot } from './package-root.js'
 import { PLATFORMS, platformsFor, VERSION } from './platforms.js'
-import { findPackage, programDirectories, readJson } from './search.js'
+import { findBuild, findPackage, programDirectories } from './search.js'
 import { loadAssets } from './single-executable.js'
 import { unpackExecutable } from './unpack.js'
 
@@ -42,11 +42,8 @@ function load(machine: Machine): LoadedAddon {
 
 function loadInstalled(machine: Machine): LoadedAddon {
   const directories = programDirectories()
-  const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
-  for (const directory of directories) {
-    const own = path.join(packageRoot(directory) ?? directory, 'native', build)
-    if (existsSync(path.join(own, ADDON))) return loadDirectory(own, machine)
-  }
+  const own = findBuild(directories)
+  if (own !== undefined) return loadDirectory(own, machine)
   const wanted = platformsFor(machine.arch, machine.libc)
   for (const { name } of wanted) {
     const found = findPackage(name, directories)
@@ -57,7 +54,7 @@ function loadInstalled(machine: Machine): LoadedAddon {
 }
 
 function loadPackage(name: string, directory: string, machine: Machine): LoadedAddon {
-  const version = readJson(path.join(directory, 'package.json'))?.version
+  const version = manifestOf(directory)?.version
   if (version !== VERSION) throw versionFailure(name, version)
   return loadDirectory(directory, machine)
 }

@@ -1,5 +1,5 @@
 /**
- * The directory that nacre is installed in.
+ * The directory that nacre is installed in, and what the package.json of a directory says.
  */
 import { fs, path } from '../base/builtin.js'
 
@@ -11,14 +11,22 @@ const { readFileSync } = fs
  */
 export function packageRoot(from: string): string | undefined {
   for (let directory = from; ; directory = path.dirname(directory)) {
-    if (packageName(directory) === 'nacre') return directory
+    if (manifestOf(directory)?.name === 'nacre') return directory
     if (directory === path.dirname(directory)) return undefined
   }
 }
 
-function packageName(directory: string): unknown {
+interface Manifest {
+  name?: string
+  version?: string
+  optionalDependencies?: Record<string, string>
+  peerDependencies?: Record<string, string>
+}
+
+/** The package.json of a directory; undefined where there is none that can be read. */
+export function manifestOf(directory: string): Manifest | undefined {
   try {
-    return JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8')).name
+    return JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
   } catch {
     return undefined
   }

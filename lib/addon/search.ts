@@ -6,9 +6,10 @@
  * the program. Nothing is resolved by a name that is not declared: Bun would fetch it from the registry.
  */
 import { fs, path, url } from '../base/builtin.js'
-import { packageRoot } from './package-root.js'
+import { ADDON } from './directory.js'
+import { manifestOf, packageRoot } from './package-root.js'
 
-const { existsSync, readFileSync, realpathSync } = fs
+const { existsSync, realpathSync } = fs
 const { fileURLToPath } = url
 
 /** Directories that the program's own files are in. */
@@ -19,6 +20,14 @@ export function programDirectories(): string[] {
   const common = typeof __dirname === 'string' && path.isAbsolute(__dirname) ? __dirname : undefined
   const main = process.argv[1] === undefined ? undefined : path.dirname(realPath(process.argv[1]))
   return [...new Set([here, common, main])].filter((directory) => directory !== undefined)
+}
+
+/** The directory with the native part of a build in a clone; with NACRE_NATIVE=debug, of the debug build. */
+export function findBuild(directories: string[]): string | undefined {
+  const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
+  return directories
+    .map((directory) => path.join(packageRoot(directory) ?? directory, 'native', build))
+    .find((directory) => existsSync(path.join(directory, ADDON)))
 }
 
 /** Absolute path of an installed package, or undefined. */
@@ -33,13 +42,12 @@ export function findPackage(name: string, directories: string[]): string | undef
 
 /** By the rules of the runtime, and of Yarn's Plug'n'Play. */
 function resolveFrom(root: string, name: string): string | undefined {
-  const manifest = path.join(root, 'package.json')
-  const { optionalDependencies, peerDependencies } = readJson(manifest) ?? {}
+  const { optionalDependencies, peerDependencies } = manifestOf(root) ?? {}
   if ((optionalDependencies?.[name] ?? peerDependencies?.[name]) === undefined) return undefined
   try {
     // Not imported: webpack would replace the call by a search in its own modules.
     const { createRequire } = process.getBuiltinModule('node:module')
-    return path.dirname(createRequire(manifest).resolve(`${name}/package.json`))
+    return path.dirname(createRequire(path.join(root, 'package.json')).resolve(`${name}/package.json`))
   } catch {
     return undefined
   }
@@ -52,24 +60,8 @@ function findAbove(name: string, from: string): string | undefined {
     const hoisted = path.join(modules, name)
     if (existsSync(path.join(hoisted, 'package.json'))) return hoisted
     const root = realPath(path.join(modules, 'nacre'))
-    if (readJson(path.join(root, 'package.json'))?.name === 'nacre') return resolveFrom(root, name)
+    if (manifestOf(root)?.name === 'nacre') return resolveFrom(root, name)
     if (directory === path.dirname(directory)) return undefined
-  }
-}
-
-interface Manifest {
-  name?: string
-  version?: string
-  optionalDependencies?: Record<string, string>
-  peerDependencies?: Record<string, string>
-}
-
-/** Undefined for what is no JSON file. */
-export function readJson(file: string): Manifest | undefined {
-  try {
-    return JSON.parse(readFileSync(file, 'utf8'))
-  } catch {
-    return undefined
   }
 }
 

@@ -11,7 +11,7 @@ export function makeDirectories(directory: string, mode: number): void {
     make()
   } catch (error) {
     if (codeOf(error) === 'EEXIST' && fs.statSync(directory).isDirectory()) return
-    if (codeOf(error) !== 'ENOENT' || isTop(directory)) throw error
+    if (codeOf(error) !== 'ENOENT' || path.dirname(directory) === directory) throw error
     makeDirectories(path.dirname(directory), mode)
     try {
       make()
@@ -24,8 +24,4 @@ export function makeDirectories(directory: string, mode: number): void {
 
 function codeOf(error: unknown): string | undefined {
   return (error as NodeJS.ErrnoException).code
-}
-
-function isTop(directory: string): boolean {
-  return path.dirname(directory) === directory
 }

@@ -32,7 +32,8 @@ function workingDirectory(): string {
   for (const name of names) {
     try {
       const found = name()
-      if (isSame(fs.statSync(found, BIG), here())) return found
+      const [one, other] = [fs.statSync(found, BIG), here()]
+      if (one.dev === other.dev && one.ino === other.ino) return found
     } catch {
       // The name leads nowhere, or there is none.
     }
@@ -42,19 +43,10 @@ function workingDirectory(): string {
 
 const BIG = { bigint: true } as const
 
-function here(): Inode {
+function here() {
   try {
     return fs.statSync(LINK, BIG)
   } catch {
     return fs.statSync('.', BIG)
   }
-}
-
-interface Inode {
-  dev: bigint
-  ino: bigint
-}
-
-function isSame(one: Inode, other: Inode): boolean {
-  return one.dev === other.dev && one.ino === other.ino
 }

@@ -1,10 +1,9 @@
 /** Programs with hosts of their own. */
 
 import { invalidOption } from '../base/errors.js'
-import { list, object, text } from '../schema/constructors.js'
+import { byName, list, mapped, object, text } from '../schema/constructors.js'
 import type { CheckedProgram } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
-import { quote, readEntries } from '../schema/read.js'
 import { target } from '../schema/targets.js'
 
 /**
@@ -43,7 +42,10 @@ export const programOptions = table<ProgramRules>()({
   }),
 })
 
-const program = object(programOptions, ['allow'])
+const program = mapped(object(programOptions, ['allow']), (rules, name) => {
+  if (rules.files?.length !== 0) return rules
+  throw invalidOption(`${name}.files must have at least one path: leave it out to look on the PATH`)
+})
 
 const isName = (name: string) => /^[\w.+@-]{1,255}$/.test(name) && !/^\.+$/.test(name)
 const isPath = (name: string) => name.startsWith('/') && !name.includes('\0') && name.length <= LONGEST_PATH
@@ -55,34 +57,13 @@ export const programName = text(
 )
 
 /** Programs by their names. */
-export const programs: Kind<Record<string, ProgramRules>, Record<string, CheckedProgram>> = {
-  read(given, name) {
-    const rule = "must be an object like { git: { allow: ['github.com:443'] } }"
-    const entries = readEntries(given, name, { rule })
-    if (entries.length > MAX_PROGRAMS)
-      throw invalidOption(`${name} must have at most ${MAX_PROGRAMS} programs`)
-    const checked: Record<string, CheckedProgram> = Object.create(null)
-    for (const [key, one] of entries) {
-      if (one === undefined) continue
-      if (!isName(key) && !isPath(key))
-        throw invalidOption(
-          `a key of ${name} must be the name or the absolute path of a program, not ${quote(key)}`,
-        )
-      checked[key] = program.read(one, `${name}.${key}`)
-      if (checked[key].files?.length === 0)
-        throw invalidOption(
-          `${name}.${key}.files must have at least one path: leave it out to look on the PATH`,
-        )
-    }
-    return checked
+export const programs: Kind<Record<string, ProgramRules>, Record<string, CheckedProgram>> = byName(
+  program,
+  MAX_PROGRAMS,
+  {
+    what: 'programs',
+    rule: "must be an object like { git: { allow: ['github.com:443'] } }",
+    bounds: `at most ${MAX_PROGRAMS} by names or paths`,
   },
-  json: {
-    schema: {
-      values: {
-        ...program,
-        json: { schema: { options: programOptions, required: ['allow'], isOpen: false } },
-      },
-    },
-  },
-  bounds: `at most ${MAX_PROGRAMS} by names or paths`,
-}
+  (key, name) => ({ key: programName.read(key, `a key of ${name}`), owner: `${name}.${key}` }),
+)

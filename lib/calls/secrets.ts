@@ -1,12 +1,11 @@
 /** Secrets that programs use but never see. */
 
-import { OptionError } from '../base/errors.js'
-import { either, list, object, oneOf, text } from '../schema/constructors.js'
+import { invalidOption } from '../base/errors.js'
+import { byName, either, list, mapped, object, oneOf, text } from '../schema/constructors.js'
 import { VARIABLE_NAME } from '../schema/env.js'
 import type { CheckedPlace, CheckedSecret } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
-import { readEntries } from '../schema/read.js'
 import { origin } from '../schema/targets.js'
 import { callback } from '../schema/values.js'
 
@@ -103,7 +102,7 @@ const place: Kind<CheckedPlace> = {
   read(given, name) {
     if (given === 'authorization' || given === 'body' || given === 'aws-signature') return given
     if (typeof given !== 'object' || given === null || Array.isArray(given))
-      throw new OptionError('INVALID_OPTION', `${name} must be ${PLACES}`)
+      throw invalidOption(`${name} must be ${PLACES}`)
     return 'query' in given ? queryPlace.read(given, name) : headerPlace.read(given, name)
   },
   json: {
@@ -160,75 +159,51 @@ function checkTogether(secrets: Record<string, CheckedSecret>, name: string): vo
   for (const [key, { value, hosts, placeholder, refresh, programs, in: places }] of all) {
     const of = `${name}.${key}`
     if (hosts.length === 0)
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${of}.hosts must name at least one host: the secret would go nowhere`,
-      )
+      throw invalidOption(`${of}.hosts must name at least one host: the secret would go nowhere`)
     if (places?.length === 0)
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${of}.in must name at least one place: leave it out for ['authorization']`,
-      )
+      throw invalidOption(`${of}.in must name at least one place: leave it out for ['authorization']`)
     if (programs?.length === 0)
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${of}.programs must name at least one program: leave it out for all programs`,
-      )
+      throw invalidOption(`${of}.programs must name at least one program: leave it out for all programs`)
     if (placeholder === undefined && typeof value === 'function')
-      throw new OptionError(
-        'INVALID_OPTION',
+      throw invalidOption(
         `${of}.placeholder is required, since its value is a function: write text of the form that tools expect`,
       )
     if (refresh !== undefined && typeof value !== 'function')
-      throw new OptionError('INVALID_OPTION', `${of}.refresh needs a function as value: leave it out`)
+      throw invalidOption(`${of}.refresh needs a function as value: leave it out`)
     if (placeholder === undefined) continue
     for (const [other, { value, placeholder: another }] of all) {
       if (typeof value === 'string' && (placeholder.includes(value) || value.includes(placeholder)))
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${of}.placeholder must have nothing of the value of ${other}`,
-        )
+        throw invalidOption(`${of}.placeholder must have nothing of the value of ${other}`)
       if (other !== key && another?.includes(placeholder))
-        throw new OptionError('INVALID_OPTION', `${of}.placeholder must not be a part of that of ${other}`)
+        throw invalidOption(`${of}.placeholder must not be a part of that of ${other}`)
     }
   }
 }
 
 /** Secrets by the names of their variables. */
-export const secrets: Kind<Record<string, Secret>, Record<string, CheckedSecret>> = {
-  read(given, name) {
-    const rule = "must be an object like { TOKEN: { value, hosts: ['api.example.com'] } }"
-    const entries = readEntries(given, name, { rule, ...SECRET })
-    if (entries.length > MAX_SECRETS)
-      throw new OptionError('INVALID_OPTION', `${name} must have at most ${MAX_SECRETS} secrets`)
-    const checked: Record<string, CheckedSecret> = Object.create(null)
-    for (const [key, one] of entries) {
-      if (one === undefined) continue
+export const secrets: Kind<Record<string, Secret>, Record<string, CheckedSecret>> = mapped(
+  byName(
+    secret,
+    MAX_SECRETS,
+    {
+      what: 'secrets',
+      rule: "must be an object like { TOKEN: { value, hosts: ['api.example.com'] } }",
+      bounds: `at most ${MAX_SECRETS} by the names of variables`,
+      ...SECRET,
+    },
+    (key, name) => {
       if (!VARIABLE_NAME.test(key))
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${name} has a name that no variable can have: use letters, digits and _`,
-        )
+        throw invalidOption(`${name} has a name that no variable can have: use letters, digits and _`)
       if (TAKEN.test(key))
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${name} has the name ${key}, which the session needs: choose another one`,
-        )
-      checked[key] = secret.read(one, `${name}.${key}`)
-    }
+        throw invalidOption(`${name} has the name ${key}, which the session needs: choose another one`)
+      return { key, owner: `${name}.${key}` }
+    },
+  ),
+  (checked, name) => {
     checkTogether(checked, name)
     return checked
   },
-  json: {
-    schema: {
-      values: {
-        ...secret,
-        json: { schema: { options: secretOptions, required: ['value', 'hosts'], isOpen: false } },
-      },
-    },
-  },
-  bounds: `at most ${MAX_SECRETS} by the names of variables`,
-}
+)
 
 const isCertificates = (pem: string) => {
   const rest = pem.replace(/-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g, '')

@@ -63,8 +63,26 @@ async function capabilitiesHere(): Promise<Capabilities | null> {
 
 /** The findings about a machine, the worst last. */
 export function examine(found: Capabilities): Finding[] {
+  const { filesystem, network, processes } = found.isolation
   const findings = [
-    ...[shell(found), trees(found), limits(found), files(found), network(found), processes(found)],
+    ...[shell(found), trees(found), limits(found)],
+    tier('file isolation', filesystem, {
+      namespace: 'mount namespaces',
+      landlock:
+        'Landlock alone: `protect` and `hide` work only outside writable directories, and `mounts` not at all',
+      none: 'none',
+    }),
+    tier('network isolation', network, {
+      namespace: 'network namespaces',
+      'landlock+seccomp': 'Landlock and seccomp, without a loopback interface',
+      seccomp: "seccomp: 'none' only, no list of hosts",
+      none: 'none',
+    }),
+    tier('process isolation', processes, {
+      namespace: 'pid namespaces',
+      landlock: 'Landlock: other processes are visible, but cannot be signalled or traced',
+      none: 'none',
+    }),
     workspaces(found),
   ]
   const order = { ok: 0, warn: 1, fail: 2 }
@@ -108,32 +126,6 @@ function limits({ controllers }: Capabilities): Finding {
 
 /** How to make namespaces available to sessions. */
 const NAMESPACES = `Run as root with CAP_SYS_ADMIN, or allow unprivileged user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns).`
-
-function files({ isolation }: Capabilities): Finding {
-  return tier('file isolation', isolation.filesystem, {
-    namespace: 'mount namespaces',
-    landlock:
-      'Landlock alone: `protect` and `hide` work only outside writable directories, and `mounts` not at all',
-    none: 'none',
-  })
-}
-
-function network({ isolation }: Capabilities): Finding {
-  return tier('network isolation', isolation.network, {
-    namespace: 'network namespaces',
-    'landlock+seccomp': 'Landlock and seccomp, without a loopback interface',
-    seccomp: "seccomp: 'none' only, no list of hosts",
-    none: 'none',
-  })
-}
-
-function processes({ isolation }: Capabilities): Finding {
-  return tier('process isolation', isolation.processes, {
-    namespace: 'pid namespaces',
-    landlock: 'Landlock: other processes are visible, but cannot be signalled or traced',
-    none: 'none',
-  })
-}
 
 function workspaces({ workspace }: Capabilities): Finding {
   const subject = 'workspaces'

@@ -71,7 +71,7 @@ export function addExec(program: Command, finish: Finish): void {
 async function exec(command: string | string[], options: Options): Promise<number> {
   const { env, grace, json, tty, container, vm, cwd, timeout } = options
   const network = vm && machineNetworkOf(options)
-  const rules = isolationOf(network ? { ...options, allow: [] } : options)
+  const rules = isolationOf(options)
   if (json && tty) throw invalidOption('--json is not possible with --tty')
   if (container || vm) {
     const where = vm ? '--vm' : '--container'
@@ -94,10 +94,7 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     }
     return useServer(options, async (client) => {
       const session = await sessionOf(client, options)
-      return (tty ? runInTerminal : run)(session, command, {
-        ...{ cwd, env, timeout, json },
-        isElsewhere: true,
-      })
+      return (tty ? runInTerminal : run)(session, command, { cwd, env, timeout, json, isElsewhere: true })
     })
   }
   if ((options.tokenFile ?? options.session) !== undefined)

@@ -4,11 +4,7 @@ import type { KeptOptions } from '../calls/index.js'
 import { withExamples } from './examples.js'
 import { printTable } from './table.js'
 import { printJson } from './terminal.js'
-
-const PLACE = [
-  '--state-dir <directory>',
-  'where they are kept (default: nacre-<uid> in the temporary directory)',
-] as const
+import { stateDirOption } from './values.js'
 
 export function addKeep(program: Command): void {
   const group = program.command('keep').description('manage sandboxes that were kept under a name')
@@ -16,7 +12,7 @@ export function addKeep(program: Command): void {
     .command('ls')
     .alias('list')
     .description('list sandboxes')
-    .option(...PLACE)
+    .addOption(stateDirOption())
     .option('--json', 'print JSON')
     .action(async ({ json = false, ...place }: KeptOptions & { json?: boolean }) => {
       const found = await (await kept()).listKept(place)
@@ -30,7 +26,7 @@ export function addKeep(program: Command): void {
     .command('rm')
     .description('remove sandboxes, with the state of their sessions')
     .argument('<name...>')
-    .option(...PLACE)
+    .addOption(stateDirOption())
     .action(async (names: string[], place: KeptOptions) => {
       const sandboxes = await kept()
       for (const name of names) await sandboxes.deleteKept(name, place)

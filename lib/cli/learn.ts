@@ -3,7 +3,7 @@
  * second run.
  */
 import { homedir } from 'node:os'
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import { absolute } from '../base/working-directory.js'
 import type { Denial, IsolationRules } from '../calls/index.js'
 import { withExamples } from './examples.js'
@@ -11,7 +11,7 @@ import { exitCodeOfEnd } from './failure.js'
 import { type Learned, learnedFrom, rulesOf, typeScriptOf } from './learned.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, note, printable, printLine, write } from './terminal.js'
-import { commandOf, existingDirectory, variable } from './values.js'
+import { commandOf, directoryOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 
 interface Options {
@@ -33,11 +33,7 @@ export function addLearn(program: Command, finish: Finish): void {
       'run a command with everything allowed, and print the smallest isolation under which it passes',
     )
     .argument('<command...>', 'as for `nacre exec`; its output goes to standard error')
-    .addOption(
-      new Option('--cwd <directory>', 'the directory of the project')
-        .argParser(existingDirectory)
-        .default('.', 'the present one'),
-    )
+    .addOption(directoryOption('the directory of the project'))
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--typescript', 'print TypeScript instead of the JSON of --isolation-file')
     .option('--once', 'do not prove the rules by a second run')

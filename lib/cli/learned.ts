@@ -1,6 +1,7 @@
 /** The smallest rules for what a command has used. */
-import { lstatSync, readlinkSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import path from 'node:path'
+import { isWithin, linkTarget } from '../backends/native/plan/places.js'
 import type { Denial, IsolationRules } from '../calls/index.js'
 
 /** A rule, and how many files it is there for. */
@@ -70,10 +71,7 @@ export function learnedFrom(denials: Denial[], places: Places): Learned {
 export function rulesOf({ read = [], write = [], hosts = [] }: Partial<Learned>): IsolationRules {
   return {
     preset: 'workspace',
-    filesystem: {
-      read: read.map((tree) => tree.path),
-      write: ['.', ...write.map((tree) => tree.path)],
-    },
+    filesystem: { read: read.map((tree) => tree.path), write: ['.', ...write.map((tree) => tree.path)] },
     network: { allow: hosts },
   }
 }
@@ -136,14 +134,6 @@ function walk(file: string): { links: string[]; end: string } {
 
 const names = (file: string) => path.normalize(file).split('/').filter(Boolean)
 
-function linkTarget(file: string): string | undefined {
-  try {
-    return readlinkSync(file)
-  } catch {
-    return undefined
-  }
-}
-
 function found(file: string) {
   try {
     return lstatSync(file)
@@ -154,8 +144,6 @@ function found(file: string) {
 
 const exists = (file: string) => found(file) !== undefined
 const isDirectory = (file: string) => found(file)?.isDirectory() === true
-const isWithin = (file: string, root: string) =>
-  file === root || file.startsWith(root === '/' ? root : `${root}/`)
 /** Whether programs see a link in any case. */
 const isShown = (link: string, cwd: string) =>
   ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', cwd].some((root) => isWithin(link, root))

@@ -17,6 +17,8 @@ export interface NetworkFlags {
   request?: [host: string, rule: string][]
   authority?: string[]
   ask?: true
+  /** With a virtual machine, --allow is for that: see {@link machineNetworkOf}. */
+  vm?: true
 }
 
 interface GivenSecret {
@@ -74,15 +76,17 @@ export function networkOf(
     request = [],
     authority = [],
     ask,
+    vm,
   }: NetworkFlags,
   isolation: string | undefined,
   hidden: Record<string, string | undefined> = {},
 ): NetworkPlan {
   const given = [...secret.map(variableOf), ...secretFile.map(fileOf)]
+  const allowed = vm ? [] : allow
   if (isolation === 'none' && isolationFile !== undefined)
     throw invalidOption('--isolation none and --isolation-file exclude each other: leave one out')
   const isIsolated = (isolation ?? 'none') !== 'none' || isolationFile !== undefined
-  const isRestricted = ask || allow.length + given.length + request.length + authority.length > 0
+  const isRestricted = ask || allowed.length + given.length + request.length + authority.length > 0
   if (isRestricted && !isIsolated)
     throw invalidOption(
       '--allow, --ask, --secret, --secret-file, --request and --authority need isolation, without which commands may ' +
@@ -114,7 +118,7 @@ export function networkOf(
     file === undefined || !isIsolated ? [] : [hideable(flag, path.resolve(file))],
   )
   return {
-    ...(isRestricted && { network: { allow, ...(ask && { ask }), secrets, requests, authorities } }),
+    ...(isRestricted && { network: { allow: allowed, ...(ask && { ask }), secrets, requests, authorities } }),
     // They are added to those of a file.
     ...(hide.length > 0 && {
       filesystem: { hide: isolationFile === undefined ? [...SECRETS, ...hide] : hide },

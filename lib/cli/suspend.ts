@@ -10,12 +10,8 @@ import { absolute } from '../base/working-directory.js'
 import type { Preset } from '../schema/isolation-rules.js'
 import { withExamples } from './examples.js'
 import { note, printable } from './terminal.js'
-import { existingDirectory, isolationOption } from './values.js'
-
-const STATE_DIR = [
-  '--state-dir <directory>',
-  'where it is kept (default: nacre-<uid> in the temporary directory)',
-] as const
+import { directoryOption, isolationOption, stateDirOption } from './values.js'
+import { listWorkspaces } from './workspace.js'
 
 interface ResumeFlags {
   keep: string
@@ -31,15 +27,15 @@ export function addSuspend(program: Command): void {
     .description('write a sandbox that was kept, and that no program uses, to a file')
     .argument('<name>', 'as for `nacre serve --keep`')
     .argument('<file>')
-    .option(...STATE_DIR)
+    .addOption(stateDirOption())
     .action(async (name: string, file: string, { stateDir }: { stateDir?: string }) => {
       const kept = path.join(absolute(stateDir ?? defaultStateDir()), 'kept', name)
       if (!existsSync(kept))
         throw engineError('FILE_NOT_FOUND', `nothing is kept as '${name}': ${kept} is missing`)
       const { Sandbox } = await import('../backends/native/sandbox.js')
-      const id = await directoryOf(name, stateDir)
-      const workspace = id === undefined ? undefined : ({ mode: 'copy-on-write', path: id } as const)
-      await using sandbox = new Sandbox({ cwd: id, stateDir, keep: name, workspace })
+      const cwd = (await listWorkspaces(stateDir)).find(({ id }) => id === name)?.path ?? undefined
+      const workspace = cwd === undefined ? undefined : ({ mode: 'copy-on-write', path: cwd } as const)
+      await using sandbox = new Sandbox({ cwd, stateDir, keep: name, workspace })
       const { bytes, files, sessions, missing } = await sandbox.suspend(file)
       note(`wrote ${sessions.length} sessions and ${files} files: ${bytes} bytes`)
       noteMissing(missing)
@@ -53,12 +49,8 @@ export function addResume(program: Command): void {
     .description('keep the sandbox of such a file under a name, with which `nacre serve --keep` goes on')
     .argument('<file>')
     .requiredOption('--keep <name>', 'a new name')
-    .addOption(
-      new Option('--cwd <directory>', 'the directory')
-        .argParser(existingDirectory)
-        .default('.', 'the present one'),
-    )
-    .option(...STATE_DIR)
+    .addOption(directoryOption('the directory'))
+    .addOption(stateDirOption())
     .addOption(isolationOption())
     .addOption(
       new Option('--on-difference <what>', 'if the directory is not as it was below the files')
@@ -76,13 +68,6 @@ export function addResume(program: Command): void {
   withExamples(resume, [
     ['nacre resume agent-7.nacre --keep agent-7', 'then nacre serve --keep agent-7 --copy-on-write'],
   ])
-}
-
-/** The directory of the workspace of this name. */
-async function directoryOf(name: string, stateDir: string | undefined): Promise<string | undefined> {
-  const { Sandbox } = await import('../backends/native/sandbox.js')
-  await using sandbox = new Sandbox({ stateDir })
-  return (await sandbox.workspace.list()).find(({ id }) => id === name)?.path ?? undefined
 }
 
 function noteMissing(missing: string[]): void {

@@ -46,12 +46,7 @@ export async function printJson(value: unknown): Promise<void> {
 }
 
 /** Writes the log to standard error, one line for each message: standard output is for what was asked for. */
-export const stderrLogger: Logger = {
-  debug() {},
-  info: logLine,
-  warn: logLine,
-  error: logLine,
-}
+export const stderrLogger: Logger = { debug() {}, info: logLine, warn: logLine, error: logLine }
 
 function logLine(message: string): void {
   // It may have text of a client.

@@ -15,7 +15,7 @@ import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.j
 import { printGroups, reviewChanges } from './review.js'
 import { onSignals } from './signals.js'
 import { choose, isInteractive, note, printable } from './terminal.js'
-import { commandOf, existingDirectory, isolationOption, variable } from './values.js'
+import { commandOf, directoryOption, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 import { directoryOf } from './workspace.js'
 
@@ -36,11 +36,7 @@ export function addTry(program: Command, finish: Finish): void {
       'run a command or a shell over a directory, show what it changed, and ask what becomes of it',
     )
     .argument('[command...]', 'as for `nacre exec`; without one, a shell')
-    .addOption(
-      new Option('--cwd <directory>', 'the directory')
-        .argParser(existingDirectory)
-        .default('.', 'the present one'),
-    )
+    .addOption(directoryOption('the directory'))
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .addOption(isolationOption())
     .option('--resume <id>', 'go on with a workspace that was kept')

@@ -30,6 +30,17 @@ export function several(text: string, others: string[] = []): string[] {
   return [...others, text]
 }
 
+/** `--cwd`: a directory that exists. */
+export function directoryOption(meaning: string): Option {
+  return new Option('--cwd <directory>', meaning).argParser(existingDirectory).default('.', 'the present one')
+}
+
+/** `--state-dir`. */
+export function stateDirOption(): Option {
+  const meaning = 'where sandboxes are kept (default: nacre-<uid> in the temporary directory)'
+  return new Option('--state-dir <directory>', meaning)
+}
+
 /** `--isolation`: one of the presets. */
 export function isolationOption(): Option {
   return new Option('--isolation <preset>', 'restrict files, network and processes').choices(PRESETS)

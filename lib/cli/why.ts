@@ -1,10 +1,10 @@
 /** `nacre why`: what rules say of a path or a host, and what would allow it. */
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { DenialFix } from '../calls/index.js'
 import { withExamples } from './examples.js'
 import { addNetworkOptions, type IsolationFlags, isolationOf } from './network.js'
 import { printable, printJson, printLine } from './terminal.js'
-import { existingDirectory, isolationOption } from './values.js'
+import { directoryOption, isolationOption } from './values.js'
 import type { Finish } from './verb.js'
 
 interface Options extends IsolationFlags {
@@ -21,11 +21,7 @@ export function addWhy(program: Command, finish: Finish): void {
     .command('why')
     .description('print which rule of isolation refuses a path or a host, and what would allow it')
     .argument('<target>', "a path, or a host and a port like 'example.com:443'")
-    .addOption(
-      new Option('--cwd <directory>', 'the directory of the sandbox')
-        .argParser(existingDirectory)
-        .default('.', 'the present one'),
-    )
+    .addOption(directoryOption('the directory of the sandbox'))
     .addOption(isolationOption())
     .option('--program <name>', 'the program that wants to connect, of network.programs in the rules')
     .option('--json', 'print what is refused as JSON')

@@ -71,9 +71,9 @@ export function addWorkspace(program: Command): void {
   ])
 }
 
-async function listWorkspaces(): Promise<NamedWorkspace[]> {
+export async function listWorkspaces(stateDir?: string): Promise<NamedWorkspace[]> {
   const { Sandbox } = await import('../backends/native/sandbox.js')
-  await using sandbox = new Sandbox()
+  await using sandbox = new Sandbox({ stateDir })
   return await sandbox.workspace.list()
 }
 

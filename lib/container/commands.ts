@@ -5,8 +5,8 @@
  * of a map. The engine has its own ids, so no id can lead to a file or to another session's process.
  */
 import type { LocalProcess } from '../backends/native/processes/process.js'
+import { OptionError } from '../base/errors.js'
 import { AS_STARTED } from '../run/start-process.js'
-import { duplicateCommand } from './errors.js'
 
 export class Commands {
   readonly #running = new Map<string, Promise<LocalProcess>>()
@@ -17,7 +17,8 @@ export class Commands {
    * The id is reserved in the same turn as the lookup, so two concurrent starts cannot both take it.
    */
   start(commandId: string, start: () => Promise<LocalProcess>): Promise<LocalProcess> {
-    if (this.#running.has(commandId)) throw duplicateCommand(commandId)
+    if (this.#running.has(commandId))
+      throw new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a running command`)
     const starting = start()
     this.#running.set(commandId, starting)
     const forget = () => this.#running.delete(commandId)

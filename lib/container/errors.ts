@@ -3,7 +3,7 @@
  * the translation of nacre's errors.
  */
 
-import { OptionError, SandboxError } from '../base/errors.js'
+import { SandboxError } from '../base/errors.js'
 import type { SessionErrors } from '../calls/container.js'
 import { readOptions } from '../schema/read.js'
 import { callback } from '../schema/values.js'
@@ -55,9 +55,4 @@ export function notReady(sessionId: string, destroyed: boolean): Error {
 export function timedOut(timeoutMs: number, cause?: SandboxError): Error {
   const { result } = cause ?? {}
   return new SandboxError('COMMAND_TIMEOUT', `Command timeout after ${timeoutMs}ms`, { cause, result })
-}
-
-/** The error for a command with the id of a running command, which it would replace in killCommand. */
-export function duplicateCommand(commandId: string): Error {
-  return new OptionError('INVALID_ID', `commandId '${commandId}' belongs to a running command`)
 }

@@ -30,8 +30,7 @@ export async function describe(
 /** All containers that nacre has made. Rejects with CONTAINER_FAILED. */
 export async function listContainers(engine: Engine): Promise<Container[]> {
   const { list, inspect, readContainers, isMissing } = DIALECTS[engine.name]
-  const fail = (answer: Answer) =>
-    new SandboxError('CONTAINER_FAILED', `${engine.name} cannot list its containers: ${reasonOf(answer)}`)
+  const fail = (answer: Answer) => failed(engine, 'list its containers', answer)
   const listed = await ask(engine, list)
   if (!listed.isOk) throw fail(listed)
   const ids = listed.stdout.split('\n').filter((id) => id !== '')
@@ -44,6 +43,11 @@ export async function listContainers(engine: Engine): Promise<Container[]> {
   } catch {
     throw fail({ ...described, stderr: 'its answer is not that of the engine' })
   }
+}
+
+/** The error of an engine that cannot do `what`. */
+export function failed({ name }: Engine, what: string, answer: Answer, remedy = ''): SandboxError {
+  return new SandboxError('CONTAINER_FAILED', `${name} cannot ${what}: ${reasonOf(answer)}${remedy}`)
 }
 
 /** Whether it runs, as far as the engine says. */
@@ -59,10 +63,7 @@ export async function stopContainer(
 ): Promise<void> {
   const answer = await ask(engine, ['stop', id])
   if (answer.isOk || DIALECTS[engine.name].isMissing(answer.stderr)) return
-  throw new SandboxError(
-    'CONTAINER_FAILED',
-    `${engine.name} cannot stop the container ${name}: ${reasonOf(answer)}`,
-  )
+  throw failed(engine, `stop the container ${name}`, answer)
 }
 
 /** Removes a container with its volumes: a running one only with `force`. Rejects with CONTAINER_FAILED. */
@@ -73,11 +74,7 @@ export async function removeContainer(
 ): Promise<void> {
   const { remove, isMissing } = DIALECTS[engine.name]
   const answer = await ask(engine, [...remove, ...(force ? ['--force'] : []), id])
-  if (!answer.isOk && !isMissing(answer.stderr))
-    throw new SandboxError(
-      'CONTAINER_FAILED',
-      `${engine.name} cannot remove the container ${name}: ${reasonOf(answer)}`,
-    )
+  if (!answer.isOk && !isMissing(answer.stderr)) throw failed(engine, `remove the container ${name}`, answer)
   if (engine.name !== 'container') return
   const { stdout } = await ask(engine, ['volume', 'list', '--quiet'])
   const volumes = stdout.split('\n').filter((volume) => volume.startsWith(ownVolumes(name)))

@@ -53,14 +53,8 @@ const docker: Dialect = {
     answer.split('\n').flatMap((line) => {
       if (line === '') return []
       const [id, name, state, labels] = JSON.parse(line)
-      return [
-        {
-          id: String(id),
-          name: String(name).replace(/^\//, ''),
-          state: String(state),
-          labels: labels ?? {},
-        },
-      ]
+      const bare = String(name).replace(/^\//, '')
+      return [{ id: String(id), name: bare, state: String(state), labels: labels ?? {} }]
     }),
   isMissing: (error) => /no such (container|object)|removal of container .* in progress/i.test(error),
   inspectImage: ['image', 'inspect', '--format', '{{.Architecture}}'],

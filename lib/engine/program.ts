@@ -170,11 +170,6 @@ function spawnError(name: string, cause: NodeJS.ErrnoException): SandboxError {
     E2BIG: ': its arguments or variables are too large',
   }
   const remedy = remedies[cause.code ?? ''] ?? ''
-  return new SandboxError(
-    'SPAWN_FAILED',
-    `${name} cannot be started (${cause.code ?? cause.message})${remedy}`,
-    {
-      cause,
-    },
-  )
+  const message = `${name} cannot be started (${cause.code ?? cause.message})${remedy}`
+  return new SandboxError('SPAWN_FAILED', message, { cause })
 }

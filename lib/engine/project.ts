@@ -106,7 +106,8 @@ export function isBelow(file: string, directory: string): boolean {
 function repositoryOf(top: string): string | undefined {
   const git = path.join(top, '.git')
   const entry = lstatSync(git, { throwIfNoEntry: false })
-  if (entry === undefined || !isTrusted(entry.uid)) return undefined
+  // Files of this user and of root, as for git.
+  if (entry === undefined || ![0, process.getuid?.()].includes(entry.uid)) return undefined
   if (entry.isDirectory()) return git
   if (!entry.isFile()) return undefined
   const named = /^gitdir: (.+)\n?$/.exec(readStart(git))?.[1]
@@ -123,11 +124,6 @@ function repositoryOf(top: string): string | undefined {
     if (error instanceof SandboxError) throw error
   }
   return undefined
-}
-
-/** Files of this user and of root, as for git. */
-function isTrusted(uid: number): boolean {
-  return uid === 0 || uid === process.getuid?.()
 }
 
 /** The beginning of a file, empty if it cannot be read. Only regular files are opened: a pipe would block. */

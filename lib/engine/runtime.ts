@@ -4,9 +4,10 @@
  * They are copied into the cache of this user, once per version, since a package manager may move or clean its directories
  * while a container refers to them.
  */
+import { ADDON, SUPERVISOR } from '../addon/directory.js'
 import { packageRoot } from '../addon/package-root.js'
 import { PLATFORMS, VERSION } from '../addon/platforms.js'
-import { findPackage, programDirectories } from '../addon/search.js'
+import { findBuild, findPackage, programDirectories } from '../addon/search.js'
 import { refuseAborted } from '../base/abort.js'
 import { crypto, fs, os, path } from '../base/builtin.js'
 import { makeDirectories } from '../base/directories.js'
@@ -23,9 +24,6 @@ const FETCH_MS = 10 * 60_000
 
 /** Milliseconds after which a copy that no client has used is removed. */
 const UNUSED_MS = 30 * 24 * 3_600_000
-
-const ADDON = 'nacre.node'
-const SUPERVISOR = 'nacre-supervisor'
 
 /** A C library, as the names of packages have it. */
 export type Abi = 'gnu' | 'musl'
@@ -78,10 +76,7 @@ function serverFile(): string {
 /** The native part: of a build in a clone, of the package for containers, or of this machine's platform package. */
 function nativeFiles(arch: string): Sources {
   const directories = programDirectories()
-  const build = process.env.NACRE_NATIVE === 'debug' ? 'debug' : 'release'
-  const clone = directories
-    .map((directory) => path.join(packageRoot(directory) ?? directory, 'native', build))
-    .find((directory) => existsSync(path.join(directory, ADDON)))
+  const clone = findBuild(directories)
   if (clone !== undefined && arch === process.arch) return platformFiles('gnu', clone)
   const carried = findPackage(`@nacre/container-${arch}`, directories)
   if (carried !== undefined) return containerFiles(carried)

@@ -4,7 +4,7 @@ import { timers } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { type Answer, call, reasonOf } from './call.js'
 import type { Creation } from './container.js'
-import { CALL_MS, describe, removeContainer } from './containers.js'
+import { CALL_MS, describe, failed, removeContainer } from './containers.js'
 import { DIALECTS, ownContainer } from './dialect.js'
 import { type Engine, processorOf } from './find.js'
 import { shareRemedy } from './proof.js'
@@ -68,7 +68,12 @@ export async function startContainer(plan: StartPlan): Promise<{ id: string; isN
     break
   }
   const remove = [engine.name, ...DIALECTS[engine.name].remove, '--force', name].join(' ')
-  throw failed(plan, 'cannot start', failure as Answer, `; if it stays so, remove it: ${remove}`)
+  throw failed(
+    engine,
+    `start the container ${name}`,
+    failure as Answer,
+    `; if it stays so, remove it: ${remove}`,
+  )
 }
 
 /** The container of this name. Rejects with CONTAINER_FAILED also if it is not one of nacre. */
@@ -77,7 +82,7 @@ async function look(plan: StartPlan) {
   const found = await describe(engine, creation.name, signal)
   refuseAborted(signal, 'opening the sandbox')
   if (found === undefined) return undefined
-  if (!('state' in found)) throw failed(plan, 'cannot look for', found)
+  if (!('state' in found)) throw failed(engine, `look for the container ${creation.name}`, found)
   const own = ownContainer(found)
   if (own !== undefined) return own
   const message = `the container ${creation.name} of ${engine.name} was not made by nacre: remove it, or rename it`
@@ -101,11 +106,6 @@ async function run({ engine, signal }: StartPlan, args: string[], timeout = CALL
   const answer = await call(engine.file, args, { env: engine.env, timeout, signal })
   refuseAborted(signal, 'opening the sandbox')
   return answer
-}
-
-function failed({ engine, creation }: StartPlan, what: string, answer: Answer, remedy = ''): SandboxError {
-  const message = `${engine.name} ${what} the container ${creation.name}: ${reasonOf(answer)}${remedy}`
-  return new SandboxError('CONTAINER_FAILED', message)
 }
 
 /** Pulls the image if it is missing. */

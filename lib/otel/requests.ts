@@ -1,6 +1,7 @@
 /** Spans of requests of commands, by the semantic conventions for HTTP clients. They have neither paths nor queries. */
-import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
+import { type Context, type Span, SpanKind, type Tracer } from '@opentelemetry/api'
 import type { RequestContext } from '../backends/native/tracing.js'
+import { finish } from './spans.js'
 
 /** Others are `_OTHER`: commands may send any. */
 const METHODS = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
@@ -24,9 +25,6 @@ export function finishRequest(span: Span, { result }: RequestContext): void {
   const { status = null, denied } = result ?? {}
   if (status !== null) span.setAttribute('http.response.status_code', status)
   if (denied !== undefined) span.setAttribute('nacre.request.denied', denied)
-  if (status === null || status >= 400) {
-    span.setAttribute('error.type', status === null ? '_OTHER' : String(status))
-    span.setStatus({ code: SpanStatusCode.ERROR })
-  }
-  span.end()
+  const errorType = status === null ? '_OTHER' : String(status)
+  finish(span, { errorType: status === null || status >= 400 ? errorType : undefined })
 }

@@ -238,9 +238,7 @@ export const archiveCalls = {
 const ofJob = { errors: ['JOB_NOT_FOUND', 'INVALID_ID'] }
 
 export const jobCalls = {
-  list: simple('GET', '/v1/jobs', only('jobs', list(jobInfo)), {
-    summary: 'Lists the jobs in start order.',
-  }),
+  list: simple('GET', '/v1/jobs', only('jobs', list(jobInfo)), { summary: 'Lists the jobs in start order.' }),
   status: simple('GET', '/v1/jobs/{jobId}/status', jobStatus, {
     summary: 'Returns the status of a job.',
     ...ofJob,

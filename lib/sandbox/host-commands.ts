@@ -124,7 +124,7 @@ class Caller {
   }
 
   async #read(): Promise<Uint8Array> {
-    this.#check()
+    if (this.#isDone || this.signal.aborted) throw ended()
     const asked = new DataView(new ArrayBuffer(4))
     asked.setUint32(0, PIECE_BYTES, true)
     const received = this.#expect('i', PIECE_BYTES)
@@ -189,11 +189,6 @@ class Caller {
         else resolve()
       })
     })
-  }
-
-  /** Refuses to read and write for a caller that has ended, and after the exit. */
-  #check(): void {
-    if (this.#isDone || this.signal.aborted) throw ended()
   }
 
   #end(): void {

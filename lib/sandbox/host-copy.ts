@@ -50,11 +50,8 @@ export async function copyIn(
 ): Promise<FileTransfer> {
   const copy = new Copy(files, limits)
   const target = Buffer.from(to)
-  const { mode, ...stats } = await fs.promises.stat(from).then((found) => ({
-    mode: found.mode,
-    isDirectory: found.isDirectory(),
-  }))
-  if (!stats.isDirectory) {
+  const found = await fs.promises.stat(from)
+  if (!found.isDirectory()) {
     const isCopied = await copy.send(Buffer.from(from), target, 0)
     if (isCopied) return copy.done
     throw invalidOption(`hostPath must be a file or a directory, not '${from}'`)
@@ -62,7 +59,7 @@ export async function copyIn(
   await using directory = await HostDirectory.open(Buffer.from(from), Buffer.from(from), 0)
   // The sandbox may have this very directory: copies must not become originals.
   const entries = await copy.listHost(directory)
-  await copy.sendAll(entries, directory, target, mode)
+  await copy.sendAll(entries, directory, target, found.mode)
   return copy.done
 }
 

@@ -4,7 +4,7 @@
 import { invalidOption } from '../base/errors.js'
 import { urlOf } from '../base/realm.js'
 import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
-import { type RefusalTraits, readGroup, refusal } from './read.js'
+import { type RefusalTraits, readEntries, readGroup, refusal } from './read.js'
 
 /** How a kind of text differs from others. */
 interface TextTraits extends RefusalTraits {
@@ -131,6 +131,37 @@ export function list<In, T>(
       return value.map((one, index) => item.read(one, `${name}[${index}]`))
     },
     ...(item.json !== undefined && { json: { schema: { items: { schema: item.json.schema } } } }),
+    bounds,
+  }
+}
+
+/** An object with at most `most` values by names. `check` checks a name, and says what messages call its value. */
+export function byName<In, Out>(
+  kind: Kind<In, Out>,
+  most: number,
+  {
+    what,
+    rule,
+    bounds,
+    isSecret = false,
+  }: { what: string; rule: string; bounds: string; isSecret?: boolean },
+  check: (given: string, name: string) => { key: string; owner: string },
+): Kind<Record<string, In>, Record<string, Out>> {
+  return {
+    read(given, name) {
+      const entries = readEntries(given, name, { rule, isSecret })
+      if (entries.length > most) throw invalidOption(`${name} must have at most ${most} ${what}`)
+      const checked: Record<string, Out> = Object.create(null)
+      for (const [one, value] of entries) {
+        if (value === undefined) continue
+        const { key, owner } = check(one, name)
+        // Only hosts can be written in two ways.
+        if (key in checked) throw invalidOption(`${name} names the host ${key} twice: name it once`)
+        checked[key] = kind.read(value, owner)
+      }
+      return checked
+    },
+    ...(kind.json && { json: { schema: { values: { ...kind, json: { schema: kind.json.schema } } } } }),
     bounds,
   }
 }

@@ -44,10 +44,6 @@ export function encodeEnv(env: EnvLists): Record<string, string | null> {
   return Object.fromEntries(env.names.map((name, index) => [name, env.values[index] ?? null]))
 }
 
-export function decodeEnv(json: Record<string, string | null>): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(json).map(([name, value]) => [name, value ?? undefined]))
-}
-
 /** A variable in JSON. */
 const variableJson: Kind<string | null> & { json: object } = {
   read: (value, name) => variable(value ?? undefined, name),
@@ -64,7 +60,8 @@ export const env: Kind<EnvChanges, EnvLists> & { json: object } = {
     schema: { name: 'Env', values: variableJson },
     rule: 'must be an object of variables',
     encode: encodeEnv,
-    decode: decodeEnv,
+    decode: (json: Record<string, string | null>) =>
+      Object.fromEntries(Object.entries(json).map(([name, value]) => [name, value ?? undefined])),
   },
   bounds: 'strings by name; undefined unsets',
 }

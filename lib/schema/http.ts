@@ -10,10 +10,7 @@ import { quote, readEntries } from './read.js'
 const urlText = text(
   isServerUrl,
   "must be an http: or https: URL without user, query and fragment, like 'http://127.0.0.1:4747'",
-  {
-    bounds: 'an http: or https: URL',
-    isSecret: true,
-  },
+  { bounds: 'an http: or https: URL', isSecret: true },
 )
 
 function isServerUrl(text: string): boolean {
@@ -32,10 +29,7 @@ export const serverUrl = mapped(
 export const token = pattern(
   /^[\x21-\x7e]+$/,
   "must be printable ASCII without blanks, and without the word 'Bearer'",
-  {
-    bounds: 'printable ASCII without blanks',
-    isSecret: true,
-  },
+  { bounds: 'printable ASCII without blanks', isSecret: true },
 )
 
 /** A token of a server. A shorter one could be guessed. */

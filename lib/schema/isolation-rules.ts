@@ -72,18 +72,11 @@ export type GivenRules = { preset?: Preset; filesystem?: Partial<CheckedFilesyst
 export function functionsOf({ network }: GivenRules): [option: string, Callback][] {
   if (typeof network !== 'object') return []
   const { ask, handle = {}, secrets = {} } = network
-  const all: [string, unknown][] = [
-    ['isolation.network.ask', ask],
-    ...Object.entries(handle).map(([host, one]): [string, unknown] => [
-      `isolation.network.handle['${host}']`,
-      one,
-    ]),
-    ...Object.entries(secrets).map(([name, { value }]): [string, unknown] => [
-      `isolation.network.secrets.${name}.value`,
-      value,
-    ]),
-  ]
-  return all.filter((entry): entry is [string, Callback] => typeof entry[1] === 'function')
+  const all = new Map<string, unknown>([['isolation.network.ask', ask]])
+  for (const [host, one] of Object.entries(handle)) all.set(`isolation.network.handle['${host}']`, one)
+  for (const [name, { value }] of Object.entries(secrets))
+    all.set(`isolation.network.secrets.${name}.value`, value)
+  return [...all].filter((entry): entry is [string, Callback] => typeof entry[1] === 'function')
 }
 
 /** Rules completed with those of their preset, or else with the defaults. */
@@ -105,14 +98,12 @@ function defaultRules(): CheckedIsolation {
 
 /** The rules of a preset. */
 export function presetRules(preset: Preset): CheckedIsolation {
-  const { filesystem } = defaultRules()
+  const rules = defaultRules()
   return {
-    filesystem: { ...filesystem, write: preset === 'read-only' ? [] : ['.'] },
+    ...rules,
+    filesystem: { ...rules.filesystem, write: preset === 'read-only' ? [] : ['.'] },
     network: preset === 'workspace+network' ? 'host' : 'none',
     processes: 'own',
-    bestEffort: false,
-    explain: false,
-    learn: false,
   }
 }
 

@@ -1,8 +1,7 @@
 /** Hosts with ports, as lists of the network rules have them. */
-import { invalidOption } from '../base/errors.js'
-import { mapped, text } from './constructors.js'
+import { byName, mapped, text } from './constructors.js'
 import type { Kind } from './kind.js'
-import { type RefusalTraits, readEntries, refusal } from './read.js'
+import { type RefusalTraits, refusal } from './read.js'
 
 /** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
 const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
@@ -95,22 +94,11 @@ export function byHost<In, Out>(
   what: string,
   example: string,
 ): Kind<Record<string, In>, Record<string, Out>> {
+  const rule = `must be an object of ${what} like { 'api.example.com': ${example} }`
+  const bounds = `at most ${MAX_HOSTS} hosts with ${what}`
   const host = origin()
-  return {
-    read(given, name) {
-      const rule = `must be an object of ${what} like { 'api.example.com': ${example} }`
-      const entries = readEntries(given, name, { rule })
-      if (entries.length > MAX_HOSTS) throw invalidOption(`${name} must have at most ${MAX_HOSTS} hosts`)
-      const checked: Record<string, Out> = Object.create(null)
-      for (const [key, value] of entries) {
-        if (value === undefined) continue
-        const known = host.read(key, `a key of ${name}`)
-        if (known in checked) throw invalidOption(`${name} names the host ${known} twice: name it once`)
-        checked[known] = kind.read(value, `${name}['${key}']`)
-      }
-      return checked
-    },
-    ...(kind.json && { json: { schema: { values: { ...kind, json: { schema: kind.json.schema } } } } }),
-    bounds: `at most ${MAX_HOSTS} hosts with ${what}`,
-  }
+  return byName(kind, MAX_HOSTS, { what: 'hosts', rule, bounds }, (given, name) => ({
+    key: host.read(given, `a key of ${name}`),
+    owner: `${name}['${given}']`,
+  }))
 }

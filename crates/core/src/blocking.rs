@@ -31,11 +31,16 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error>
 pub struct Turns(Arc<Semaphore>);
 
 impl Turns {
+    /// So many at a time.
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(Semaphore::new(most)))
+    }
+
     /// Those of a directory, which all of its users in this process share.
     pub fn of(directory: &Path) -> Self {
         let mut known = DIRECTORIES.lock();
         known.retain(|_, turns| turns.strong_count() > 0);
-        let turns = known.get(directory).and_then(Weak::upgrade).unwrap_or_else(|| Arc::new(Semaphore::new(TURNS)));
+        let turns = known.get(directory).and_then(Weak::upgrade).unwrap_or_else(|| Self::new(TURNS).0);
         known.insert(directory.into(), Arc::downgrade(&turns));
         Self(turns)
     }

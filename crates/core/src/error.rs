@@ -4,149 +4,114 @@ use crate::exec::Outcome;
 use std::io;
 use std::path::Path;
 
-/// The codes that JavaScript sees as `error.code`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
-    /// A working directory does not exist, is not a directory or cannot be entered.
-    CwdNotFound,
-    /// A variable's name is invalid, or the variable is read-only in the session.
-    InvalidEnvName,
-    /// No session has this id.
-    SessionNotFound,
-    /// A session with this id exists.
-    SessionAlreadyExists,
-    /// The session was deleted while the call was waiting or running.
-    SessionDestroyed,
-    /// The session's shell has ended and `surviveExit` is off.
-    SessionTerminated,
-    /// The shell or its supervisor cannot be started.
-    SpawnFailed,
-    /// The state directory cannot be created or written.
-    StateDirUnavailable,
-    /// The session's shell cannot have a terminal.
-    TerminalUnavailable,
-    /// The command cannot become a process: it does not run, or its shell cannot be replaced.
-    DetachFailed,
-    /// The session, or its sandbox, has used its budget up.
-    BudgetExceeded,
-    /// No process has this id.
-    ProcessNotFound,
-    /// A process with this id exists.
-    ProcessAlreadyExists,
-    /// The process has ended, or its input is closed.
-    InputClosed,
-    /// The process has ended, or its channel of messages is closed.
-    ChannelClosed,
-    /// Too many messages wait until the process reads them.
-    ChannelFull,
-    /// The value of an option that only the engine can check is invalid. The message begins with the option's name.
-    InvalidOption,
-    /// A limit cannot be enforced on this system.
-    LimitUnsupported,
-    /// A rule of the isolation cannot be enforced on this system.
-    IsolationUnsupported,
-    /// A copy-on-write workspace is not possible on this system, or over this directory.
-    WorkspaceUnsupported,
-    /// The call needs a copy-on-write workspace.
-    WorkspaceNotEnabled,
-    /// Another sandbox has opened the named workspace, or its programs are still running.
-    WorkspaceInUse,
-    /// The layers of a named workspace are missing, damaged, or of another directory.
-    WorkspaceLost,
-    /// Other programs have changed paths of the real directory that a commit would overwrite.
-    WorkspaceConflict,
-    /// Programs are using the workspace, and cannot be paused.
-    WorkspaceBusy,
-    /// The archive of a sandbox is damaged, foreign, too new, too large or not safe.
-    ArchiveRejected,
-    /// There is no such checkpoint: it was deleted, or is from before a commit.
-    CheckpointNotFound,
-    /// A rollback has ended the call.
-    RolledBack,
-    /// No program of the session takes connections on the port.
-    PortClosed,
-    /// No job has this id.
-    JobNotFound,
-    /// A job with this id exists.
-    JobAlreadyExists,
-    /// The job is still running, so it cannot be removed; or another package started it, so it cannot be cancelled.
-    JobRunning,
-    /// There is no such file.
-    FileNotFound,
-    /// The target path already exists.
-    FileExists,
-    /// A part of a path that must be a directory is not one.
-    NotADirectory,
-    /// The path names a directory, and the call needs a file or `recursive`.
-    IsADirectory,
-    /// The system denies the access.
-    PermissionDenied,
-    /// The file or the list is longer than the limit.
-    FileTooLarge,
-    /// The file system or the quota is full.
-    NoSpace,
-    /// The path is invalid, or leads to a file of the wrong kind.
-    InvalidPath,
-    /// The sandbox has been destroyed.
-    SandboxDestroyed,
-    /// Another sandbox of this name is open.
-    SandboxInUse,
-    /// What a sandbox has kept is damaged, or of another version.
-    SandboxLost,
-    /// The engine itself failed; the message says where.
-    EngineError,
+macro_rules! codes {
+    ($($(#[$meaning:meta])* $name:ident = $text:literal,)*) => {
+        /// The codes that JavaScript sees as `error.code`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code {
+            $($(#[$meaning])* $name,)*
+        }
+
+        impl Code {
+            /// The value of `error.code`.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+        }
+    };
 }
 
-impl Code {
-    /// The value of `error.code`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::BudgetExceeded => "BUDGET_EXCEEDED",
-            Self::CwdNotFound => "CWD_NOT_FOUND",
-            Self::InvalidEnvName => "INVALID_ENV_NAME",
-            Self::SessionNotFound => "SESSION_NOT_FOUND",
-            Self::SessionAlreadyExists => "SESSION_ALREADY_EXISTS",
-            Self::SessionDestroyed => "SESSION_DESTROYED",
-            Self::SessionTerminated => "SESSION_TERMINATED",
-            Self::SpawnFailed => "SPAWN_FAILED",
-            Self::StateDirUnavailable => "STATE_DIR_UNAVAILABLE",
-            Self::TerminalUnavailable => "TERMINAL_UNAVAILABLE",
-            Self::DetachFailed => "DETACH_FAILED",
-            Self::ProcessNotFound => "PROCESS_NOT_FOUND",
-            Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",
-            Self::InputClosed => "INPUT_CLOSED",
-            Self::ChannelClosed => "CHANNEL_CLOSED",
-            Self::ChannelFull => "CHANNEL_FULL",
-            Self::InvalidOption => "INVALID_OPTION",
-            Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
-            Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",
-            Self::WorkspaceUnsupported => "WORKSPACE_UNSUPPORTED",
-            Self::WorkspaceNotEnabled => "WORKSPACE_NOT_ENABLED",
-            Self::WorkspaceInUse => "WORKSPACE_IN_USE",
-            Self::WorkspaceLost => "WORKSPACE_LOST",
-            Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
-            Self::CheckpointNotFound => "CHECKPOINT_NOT_FOUND",
-            Self::RolledBack => "ROLLED_BACK",
-            Self::ArchiveRejected => "ARCHIVE_REJECTED",
-            Self::WorkspaceBusy => "WORKSPACE_BUSY",
-            Self::PortClosed => "PORT_CLOSED",
-            Self::JobNotFound => "JOB_NOT_FOUND",
-            Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
-            Self::JobRunning => "JOB_RUNNING",
-            Self::FileNotFound => "FILE_NOT_FOUND",
-            Self::FileExists => "FILE_EXISTS",
-            Self::NotADirectory => "NOT_A_DIRECTORY",
-            Self::IsADirectory => "IS_A_DIRECTORY",
-            Self::PermissionDenied => "PERMISSION_DENIED",
-            Self::FileTooLarge => "FILE_TOO_LARGE",
-            Self::NoSpace => "NO_SPACE",
-            Self::InvalidPath => "INVALID_PATH",
-            Self::SandboxDestroyed => "SANDBOX_DESTROYED",
-            Self::SandboxInUse => "SANDBOX_IN_USE",
-            Self::SandboxLost => "SANDBOX_LOST",
-            Self::EngineError => "ENGINE_ERROR",
-        }
-    }
+codes! {
+    /// A working directory does not exist, is not a directory or cannot be entered.
+    CwdNotFound = "CWD_NOT_FOUND",
+    /// A variable's name is invalid, or the variable is read-only in the session.
+    InvalidEnvName = "INVALID_ENV_NAME",
+    /// No session has this id.
+    SessionNotFound = "SESSION_NOT_FOUND",
+    /// A session with this id exists.
+    SessionAlreadyExists = "SESSION_ALREADY_EXISTS",
+    /// The session was deleted while the call was waiting or running.
+    SessionDestroyed = "SESSION_DESTROYED",
+    /// The session's shell has ended and `surviveExit` is off.
+    SessionTerminated = "SESSION_TERMINATED",
+    /// The shell or its supervisor cannot be started.
+    SpawnFailed = "SPAWN_FAILED",
+    /// The state directory cannot be created or written.
+    StateDirUnavailable = "STATE_DIR_UNAVAILABLE",
+    /// The session's shell cannot have a terminal.
+    TerminalUnavailable = "TERMINAL_UNAVAILABLE",
+    /// The command cannot become a process: it does not run, or its shell cannot be replaced.
+    DetachFailed = "DETACH_FAILED",
+    /// The session, or its sandbox, has used its budget up.
+    BudgetExceeded = "BUDGET_EXCEEDED",
+    /// No process has this id.
+    ProcessNotFound = "PROCESS_NOT_FOUND",
+    /// A process with this id exists.
+    ProcessAlreadyExists = "PROCESS_ALREADY_EXISTS",
+    /// The process has ended, or its input is closed.
+    InputClosed = "INPUT_CLOSED",
+    /// The process has ended, or its channel of messages is closed.
+    ChannelClosed = "CHANNEL_CLOSED",
+    /// Too many messages wait until the process reads them.
+    ChannelFull = "CHANNEL_FULL",
+    /// The value of an option that only the engine can check is invalid. The message begins with the option's name.
+    InvalidOption = "INVALID_OPTION",
+    /// A limit cannot be enforced on this system.
+    LimitUnsupported = "LIMIT_UNSUPPORTED",
+    /// A rule of the isolation cannot be enforced on this system.
+    IsolationUnsupported = "ISOLATION_UNSUPPORTED",
+    /// A copy-on-write workspace is not possible on this system, or over this directory.
+    WorkspaceUnsupported = "WORKSPACE_UNSUPPORTED",
+    /// The call needs a copy-on-write workspace.
+    WorkspaceNotEnabled = "WORKSPACE_NOT_ENABLED",
+    /// Another sandbox has opened the named workspace, or its programs are still running.
+    WorkspaceInUse = "WORKSPACE_IN_USE",
+    /// The layers of a named workspace are missing, damaged, or of another directory.
+    WorkspaceLost = "WORKSPACE_LOST",
+    /// Other programs have changed paths of the real directory that a commit would overwrite.
+    WorkspaceConflict = "WORKSPACE_CONFLICT",
+    /// Programs are using the workspace, and cannot be paused.
+    WorkspaceBusy = "WORKSPACE_BUSY",
+    /// The archive of a sandbox is damaged, foreign, too new, too large or not safe.
+    ArchiveRejected = "ARCHIVE_REJECTED",
+    /// There is no such checkpoint: it was deleted, or is from before a commit.
+    CheckpointNotFound = "CHECKPOINT_NOT_FOUND",
+    /// A rollback has ended the call.
+    RolledBack = "ROLLED_BACK",
+    /// No program of the session takes connections on the port.
+    PortClosed = "PORT_CLOSED",
+    /// No job has this id.
+    JobNotFound = "JOB_NOT_FOUND",
+    /// A job with this id exists.
+    JobAlreadyExists = "JOB_ALREADY_EXISTS",
+    /// The job is still running, so it cannot be removed; or another package started it, so it cannot be cancelled.
+    JobRunning = "JOB_RUNNING",
+    /// There is no such file.
+    FileNotFound = "FILE_NOT_FOUND",
+    /// The target path already exists.
+    FileExists = "FILE_EXISTS",
+    /// A part of a path that must be a directory is not one.
+    NotADirectory = "NOT_A_DIRECTORY",
+    /// The path names a directory, and the call needs a file or `recursive`.
+    IsADirectory = "IS_A_DIRECTORY",
+    /// The system denies the access.
+    PermissionDenied = "PERMISSION_DENIED",
+    /// The file or the list is longer than the limit.
+    FileTooLarge = "FILE_TOO_LARGE",
+    /// The file system or the quota is full.
+    NoSpace = "NO_SPACE",
+    /// The path is invalid, or leads to a file of the wrong kind.
+    InvalidPath = "INVALID_PATH",
+    /// The sandbox has been destroyed.
+    SandboxDestroyed = "SANDBOX_DESTROYED",
+    /// Another sandbox of this name is open.
+    SandboxInUse = "SANDBOX_IN_USE",
+    /// What a sandbox has kept is damaged, or of another version.
+    SandboxLost = "SANDBOX_LOST",
+    /// The engine itself failed; the message says where.
+    EngineError = "ENGINE_ERROR",
 }
 
 /// A failed call: a code, one sentence with the failure and its reason, and the result so far, if any.

@@ -215,23 +215,20 @@ pub fn tiers(offer: &Offer) -> Tiers {
     if !processes && landlock(6) {
         notes.push("isolation.processes: programs see the processes of others, but cannot signal or trace them".into());
     }
+    let tier = |namespace: bool, version: i32| match (namespace, landlock(version)) {
+        (true, _) => "namespace",
+        (false, true) => "landlock",
+        (false, false) => "none",
+    };
     Tiers {
-        filesystem: match (mounts, landlock(1)) {
-            (true, _) => "namespace",
-            (false, true) => "landlock",
-            (false, false) => "none",
-        },
+        filesystem: tier(mounts, 1),
         network: match (network, landlock(4), offer.seccomp) {
             (true, ..) => "namespace",
             (false, true, true) => "landlock+seccomp",
             (false, false, true) => "seccomp",
             _ => "none",
         },
-        processes: match (processes, landlock(6)) {
-            (true, _) => "namespace",
-            (false, true) => "landlock",
-            (false, false) => "none",
-        },
+        processes: tier(processes, 6),
         trust: if mounts { "mounted" } else { "variables" },
         notes,
     }

@@ -150,10 +150,9 @@ impl ProgramRecord {
     }
 
     fn remove(self) {
-        let path = self.path();
-        if let Some(file) = self.file.into_inner() {
-            let _ = fs::remove_file(path);
-            drop(file);
+        // It stays locked until then.
+        if self.file.lock().is_some() {
+            let _ = fs::remove_file(self.path());
         }
     }
 }

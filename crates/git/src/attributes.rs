@@ -1,6 +1,10 @@
 //! What the attributes of the real files are, and the user's settings.
 
 use crate::{GitError, Repository};
+use rustix::fs::OFlags;
+use std::fs::File;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// The value of an attribute of which nothing is said.
 pub const UNSPECIFIED: &[u8] = b"unspecified";
@@ -8,6 +12,14 @@ pub const UNSPECIFIED: &[u8] = b"unspecified";
 pub const UNSET: &[u8] = b"unset";
 /// The value of `name`.
 pub const SET: &[u8] = b"set";
+
+/// Opens a file with attributes. `None` if there is no regular file that can be read.
+pub(crate) fn open_attributes(place: &Path, flags: OFlags) -> Option<File> {
+    // A pipe would not end.
+    let flags = (flags | OFlags::NONBLOCK).bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(place).ok()?;
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+}
 
 /// A path, and the values of its attributes.
 pub type Values<const N: usize> = (Vec<u8>, [Vec<u8>; N]);

@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
@@ -245,12 +245,7 @@ impl Tree {
         }
         for directory in directories {
             let name = Path::new(OsStr::from_bytes(directory)).join(".gitattributes");
-            let from = File::options()
-                .read(true)
-                .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
-                .open(top.join(&name));
-            let Ok(from) = from else { continue };
-            if from.metadata()?.is_file() {
+            if let Some(from) = attributes::open_attributes(&top.join(&name), OFlags::NOFOLLOW) {
                 let mut to = File::options().write(true).create_new(true).open(files.join(name))?;
                 io::copy(&mut from.take(MAX_ATTRIBUTES_BYTES), &mut to)?;
             }

@@ -96,8 +96,6 @@ fn said(directory: &Path, reason: Option<&str>) -> String {
 pub struct BranchTarget {
     /// The branch, as `refs/heads/...`.
     reference: String,
-    /// The commit before it.
-    parent: Option<String>,
     /// The last commit of the branch.
     tip: Option<String>,
     /// The commit whose files the user's checkout has.
@@ -118,7 +116,7 @@ impl BranchTarget {
         let message = format!("{}\n", message.trim_end());
         let mut head = format!("feature done\ncommit {}\ncommitter {identity}\n", self.reference);
         head += &format!("data {}\n{message}", message.len());
-        if let Some(parent) = &self.parent {
+        if let Some(parent) = self.tip.as_ref().or(self.head.as_ref()) {
             head += &format!("from {parent}\n");
         }
         if let Some(base) = &self.base {
@@ -214,8 +212,7 @@ impl Repository {
         }
         let files = base.as_ref().filter(|_| tip.is_some() && tip != base);
         let files = files.map(|commit| self.line(&["rev-parse", "-q", "--verify", &format!("{commit}^{{tree}}")]));
-        let parent = tip.clone().or_else(|| base.clone());
-        Ok(BranchTarget { base: files.transpose()?, reference, parent, tip, head: base })
+        Ok(BranchTarget { base: files.transpose()?, reference, tip, head: base })
     }
 
     /// Whether the branch is as it was found.

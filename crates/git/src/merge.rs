@@ -2,10 +2,10 @@
 //!
 //! A driver is a program of the user's configuration. This crate starts none: it says what would be started.
 
+use crate::attributes::open_attributes;
 use crate::{GitError, Repository};
-use std::fs::File;
+use rustix::fs::OFlags;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The settings of drivers.
@@ -84,11 +84,7 @@ fn of_user() -> Option<PathBuf> {
 /// The start of a file; empty if it cannot be read.
 fn read(place: &Path) -> Vec<u8> {
     let mut text = Vec::new();
-    // A pipe would not end.
-    let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(place);
-    if let Ok(file) = file
-        && file.metadata().is_ok_and(|found| found.is_file())
-    {
+    if let Some(file) = open_attributes(place, OFlags::empty()) {
         let _ = file.take(MAX_BYTES).read_to_end(&mut text);
     }
     text

@@ -19,8 +19,6 @@ import { Source } from './files.js'
 import { withCalls } from './simple-calls.js'
 import { chunksOf, Upload } from './upload-body.js'
 
-const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
-
 class ArchiveCalls extends withCalls(archiveCalls) {}
 
 export class HttpArchives implements Archives {
@@ -42,7 +40,7 @@ export class HttpArchives implements Archives {
       readOptions(archiveReadOptions, options, 'archives.readStream'),
     ]
     const request = { method: 'GET', path: `/v1/archives/${archiveId}`, signal, subject: 'the read' } as const
-    return byteStream(() => new Source(() => Download.begin(this.#connection, request, WHOLE)), signal)
+    return byteStream(() => new Source(() => Download.begin(this.#connection, request)), signal)
   }
 
   async delete(id: string): Promise<void> {

@@ -51,7 +51,7 @@ export class Connection {
       sandbox: plan.route.name,
       once: (endpoint, details) => this.#once(endpoint, details),
       isThere: (limit) => this.#isThere(limit),
-      events: (request) => this.#events(request),
+      events: (request) => this.events(request),
       check: () => this.check(),
       final: (error) => this.final(error),
     })
@@ -159,8 +159,7 @@ export class Connection {
     } catch (error) {
       throw isOurs(error) ? error : this.#explain(error, request, limits)
     } finally {
-      this.#open.delete(limits)
-      limits.release()
+      this.#release(limits)
     }
   }
 
@@ -194,16 +193,7 @@ export class Connection {
   }
 
   /** Makes a call whose reply is a stream of events. Throws when the connection breaks or the call is aborted. */
-  events(request: Request): AsyncGenerator<ServerEvent, undefined> {
-    return this.#events(request)
-  }
-
-  /** Makes a call that runs a command. Its events continue after a broken connection, if the client resumes calls. */
-  runEvents(request: Request, stop: AbortSignal): AsyncGenerator<ServerEvent, undefined> {
-    return this.#persistent?.events(request, stop) ?? this.#events(request)
-  }
-
-  async *#events(request: Request): AsyncGenerator<ServerEvent, undefined> {
+  async *events(request: Request): AsyncGenerator<ServerEvent, undefined> {
     const limits = this.#limits(request.signal, 0)
     const watchdog = this.#watchdog(limits)
     const stop = watchdog?.signal ?? limits.signal
@@ -221,29 +211,29 @@ export class Connection {
       throw this.#explain(error, request, limits)
     } finally {
       watchdog?.end()
-      this.#open.delete(limits)
-      limits.release()
+      this.#release(limits)
     }
+  }
+
+  /** Makes a call that runs a command. Its events continue after a broken connection, if the client resumes calls. */
+  runEvents(request: Request, stop: AbortSignal): AsyncGenerator<ServerEvent, undefined> {
+    return this.#persistent?.events(request, stop) ?? this.events(request)
   }
 
   /** Makes a call whose reply is a body of bytes. Ends when the body is read, or cancelled. */
   async bytes(request: Request): Promise<ByteBody> {
     refuseAborted(request.signal, request.subject)
     const limits = this.#limits(request.signal, 0)
-    const release = () => {
-      this.#open.delete(limits)
-      limits.release()
-    }
-    const attempt = (single: Request) => this.#openBytes(single, limits, release)
+    const attempt = (single: Request) => this.#openBytes(single, limits)
     try {
       return await (this.#persistent?.call(request, limits, attempt) ?? attempt(request))
     } catch (error) {
-      release()
+      this.#release(limits)
       throw this.#explain(error, request, limits)
     }
   }
 
-  async #openBytes(request: Request, limits: CallLimits, release: () => void): Promise<ByteBody> {
+  async #openBytes(request: Request, limits: CallLimits): Promise<ByteBody> {
     const watchdog = this.#watchdog(limits)
     const stop = watchdog?.signal ?? limits.signal
     try {
@@ -259,7 +249,7 @@ export class Connection {
       }
       return new ByteBody(response, stop, explain, () => {
         watchdog?.end()
-        release()
+        this.#release(limits)
         limits.stop()
       })
     } catch (error) {
@@ -320,5 +310,10 @@ export class Connection {
     const limits = new CallLimits(signal, timeout)
     this.#open.add(limits)
     return limits
+  }
+
+  #release(limits: CallLimits): void {
+    this.#open.delete(limits)
+    limits.release()
   }
 }

@@ -12,7 +12,6 @@ import type { Request } from './request.js'
 export class Download {
   readonly #connection: Connection
   readonly #request: Request
-  readonly #last: number | ''
   /** The version of the file that is downloaded; undefined where the server names none. */
   readonly #version: string | undefined
   /** Bytes that the server has announced; 0 when it has not. */
@@ -37,17 +36,16 @@ export class Download {
     this.#request = request
     this.#wanted = wanted
     this.#start = body.first
-    this.#last = lastOf(wanted)
     this.#body = body
     this.#version = body.version
     this.announced = body.announced
   }
 
-  /** Resolves when the server has begun to answer. `end` is the first byte that is not read. */
+  /** Resolves when the server has begun to answer. `end` is the first byte that is not read. Default: the whole file. */
   static async begin(
     connection: Connection,
     request: Request,
-    wanted: { start: number; end: number },
+    wanted = { start: 0, end: Number.POSITIVE_INFINITY },
   ): Promise<Download> {
     const { start } = wanted
     const last = lastOf(wanted)
@@ -85,7 +83,7 @@ export class Download {
         }
         if (part.length > 0) return part
       } catch (error) {
-        if (!this.#mayContinue(error)) throw error
+        if (!this.#connection.resumes || this.#version === undefined || !isTransient(error)) throw error
         this.#reconnection ??= new Reconnection(this.#connection)
         await this.#reconnection.wait(error, this.#stop.signal)
         if (this.#stop.signal.aborted) return undefined
@@ -99,13 +97,9 @@ export class Download {
     this.#body.close()
   }
 
-  #mayContinue(error: unknown): boolean {
-    return this.#connection.resumes && this.#version !== undefined && isTransient(error)
-  }
-
   /** Requests the rest. */
   async #continue(): Promise<ByteBody> {
-    const range = `bytes=${this.#start + this.#received}-${this.#last}`
+    const range = `bytes=${this.#start + this.#received}-${lastOf(this.#wanted)}`
     const headers = { range, 'if-range': this.#version ?? '' }
     const body = await this.#connection.bytes({ ...this.#request, headers })
     const isNext = body.isPartial && body.first === this.#start + this.#received

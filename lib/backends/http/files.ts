@@ -18,8 +18,6 @@ import { withCalls } from './simple-calls.js'
 import { chunksOf, Upload } from './upload-body.js'
 import { PART_BYTES, uploadInParts } from './upload-parts.js'
 
-const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
-
 export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCalls) implements FilesBackend {
   readonly #params: { sessionId: string }
 
@@ -31,7 +29,7 @@ export class HttpFiles extends withCalls<typeof fileCalls, 'sessionId'>(fileCall
   async read({ path, encoding, maxBytes, signal }: FileReadPlan): Promise<Output<Encoding>> {
     const query = { ...queryOf(path), maxBytes }
     const request = this.#content({ query, signal, subject: 'the read' })
-    const body = await Download.begin(this.connection, request, WHOLE)
+    const body = await Download.begin(this.connection, request)
     try {
       if (body.announced > maxBytes) throw tooLarge(path, maxBytes)
       const collected = encoding === 'buffer' ? new Bytes(body.announced) : new Text()

@@ -33,17 +33,13 @@ export class IdempotentCaller {
     return this.#id
   }
 
-  /** Registers the caller. */
-  async connect(): Promise<void> {
-    await this.#connected()
-  }
-
   /** The key of a new call. Rejects when the server cannot be reached; nothing has run then. */
   async nextKey(): Promise<IdempotencyKey> {
-    return { callerId: await this.#connected(), number: ++this.#number }
+    return { callerId: await this.connected(), number: ++this.#number }
   }
 
-  async #connected(): Promise<string> {
+  /** Registers the caller, and resolves with its id. */
+  async connected(): Promise<string> {
     const id = this.#id ?? this.#register()
     this.#id = id
     try {

@@ -51,10 +51,8 @@ export class PersistentCalls {
     const { sandbox } = attempts
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
-    this.#caller = new IdempotentCaller(async () => {
-      const callerId = await attempts.once(endpoints.registerCaller, { body: { keep, sandbox } })
-      return callerId
-    })
+    const request = { body: { keep, sandbox } }
+    this.#caller = new IdempotentCaller(() => attempts.once(endpoints.registerCaller, request))
   }
 
   /** Registers the caller, and tries so until the server takes calls. */
@@ -62,7 +60,7 @@ export class PersistentCalls {
     const persistence = this.#persistence()
     for (;;) {
       try {
-        return await this.#caller.connect()
+        return void (await this.#caller.connected())
       } catch (error) {
         await this.#wait(error, persistence, stop, false)
       }
@@ -92,8 +90,10 @@ export class PersistentCalls {
             call.isAnswered = true
             throw new AbortError(cancel.reason, undefined, subject)
           }
+          // A server that ends aborts its commands. As with a broken connection, the next attempts show what became of it.
           const isEnd = caught instanceof AbortError && !limits.signal.aborted
-          const error = isEnd ? endOfServer(request, caught) : caught
+          const end = `${request.path} was ended by the end of the server`
+          const error = isEnd ? connectionError(end, caught) : caught
           if (call.mayRenew(error)) continue
           call.isAnswered = isAnswer(error)
           await this.#wait(error, persistence, limits.signal, isLast(request))
@@ -211,11 +211,6 @@ class Call {
   isCancelled(error: unknown): boolean {
     return error instanceof AbortError || (refusalCode(error) === 'CALL_FORGOTTEN' && this.#requests === 1)
   }
-}
-
-/** A server that ends aborts its commands. As with a broken connection, the next attempts show what became of it. */
-function endOfServer({ path }: Request, cause?: unknown): Error {
-  return connectionError(`${path} was ended by the end of the server`, cause)
 }
 
 /** Whether an error is the reply of the server to the call. */

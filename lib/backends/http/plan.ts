@@ -56,11 +56,7 @@ export function planLiveExec(request: ExecRequest): Sendable {
 }
 
 function execBody({ command, sessionId, values }: ExecRequest, input: Uint8Array | undefined): object {
-  return {
-    command: encodeCommand(command),
-    sessionId,
-    ...encodeOptions(execOptions, { ...values, input }),
-  }
+  return { command: encodeCommand(command), sessionId, ...encodeOptions(execOptions, { ...values, input }) }
 }
 
 export function planProcess({ command, sessionId, values }: ProcessRequest): Sendable {

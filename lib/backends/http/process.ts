@@ -21,7 +21,6 @@ import { patternBody, piecesOf, probeBody } from './plan.js'
 import type { Details } from './request.js'
 import { ResumingStream } from './resuming.js'
 import { withCalls } from './simple-calls.js'
-import type { Socket } from './socket.js'
 import { TerminalInput } from './terminal-input.js'
 
 export class HttpProcess
@@ -47,7 +46,8 @@ export class HttpProcess
     super(connection, () => this.params)
     this.#info = info
     this.#input = input
-    if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
+    const query = { output: false, acknowledge: true }
+    if (hasTerminal) this.#terminal = new TerminalInput(() => connection.socket(this.path('terminal'), query))
   }
 
   get info(): ProcessInfo {
@@ -97,13 +97,8 @@ export class HttpProcess
     }
   }
 
-  /** Reconnects as often as needed. */
-  output(plan: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
-    return this.#output(plan)
-  }
-
-  /** `pid`: of the process whose output it is, where a service can have another one by then. */
-  #output(
+  /** Reconnects as often as needed. `pid`: of the process whose output it is, where a service can have another one by then. */
+  output(
     { cursor: start, follow, signal, encoding }: LogStreamPlan,
     pid?: number,
   ): ResumingStream<LogEvent<Encoding>> {
@@ -126,7 +121,7 @@ export class HttpProcess
   watch(wantsOutput: boolean): AsyncIterable<LogEvent> {
     const cursor = wantsOutput ? 0 : Number.MAX_SAFE_INTEGER
     const plan = { cursor, follow: true, signal: undefined, encoding: 'utf8' } as const
-    return this.#output(plan, this.#info.pid) as AsyncIterable<LogEvent>
+    return this.output(plan, this.#info.pid) as AsyncIterable<LogEvent>
   }
 
   async waitForLog({ pattern, cursor, timeout, signal }: LogPlan): Promise<endpoints.FoundLine> {
@@ -202,10 +197,6 @@ export class HttpProcess
       this.connection.check()
       throw error
     }
-  }
-
-  #openTerminal(): Promise<Socket | undefined> {
-    return this.connection.socket(this.path('terminal'), { output: false, acknowledge: true })
   }
 
   #call<T>(endpoint: Endpoint<T>, details?: Details): Promise<T> {

@@ -4,11 +4,12 @@
 
 import { abortable } from '../../base/abort.js'
 import { performance } from '../../base/timers.js'
-import { pause } from '../../base/waiting.js'
+import { inTime } from '../../base/waiting.js'
 import type { FileInfo } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import type { FileWritePlan } from '../../requests/files.js'
+import { Bytes } from './collected.js'
 import type { Connection } from './connection.js'
 
 /** Bytes of a part. */
@@ -49,15 +50,20 @@ async function* parts(
   signal: AbortSignal | undefined,
   subject: string,
 ): AsyncGenerator<Uint8Array> {
-  let part = new Part()
+  let part = new Bytes(PART_BYTES)
+  let deadline = performance.now() + LONGEST_WAIT_MS
+  const beginPart = () => {
+    part = new Bytes(PART_BYTES)
+    deadline = performance.now() + LONGEST_WAIT_MS
+  }
   let next = source.next()
   let isOver = false
   try {
     while (!isOver) {
-      const step = await abortable(atMost(part.timeLeft, next), signal, subject)
+      const step = (await abortable(inTime(deadline - performance.now(), next), signal, subject))?.value
       if (step === undefined) {
         yield part.whole()
-        part = new Part()
+        beginPart()
       } else if (step.done) {
         isOver = true
       } else {
@@ -65,7 +71,7 @@ async function* parts(
           const piece = step.value.subarray(start, start + PART_BYTES)
           if (part.length + piece.length > PART_BYTES) {
             yield part.whole()
-            part = new Part()
+            beginPart()
           }
           part.add(piece)
         }
@@ -75,43 +81,5 @@ async function* parts(
     if (part.length > 0) yield part.whole()
   } finally {
     if (!isOver) Promise.resolve(source.return?.()).catch(() => {})
-  }
-}
-
-/** Chunks that are sent together. */
-class Part {
-  readonly #chunks: Uint8Array[] = []
-  readonly #deadline = performance.now() + LONGEST_WAIT_MS
-  length = 0
-
-  get timeLeft(): number {
-    return this.#deadline - performance.now()
-  }
-
-  add(chunk: Uint8Array): void {
-    this.#chunks.push(chunk)
-    this.length += chunk.length
-  }
-
-  whole(): Uint8Array {
-    const [first] = this.#chunks
-    if (first !== undefined && this.#chunks.length === 1) return first
-    const all = new Uint8Array(this.length)
-    let position = 0
-    for (const chunk of this.#chunks) {
-      all.set(chunk, position)
-      position += chunk.length
-    }
-    return all
-  }
-}
-
-/** Undefined when the promise has not settled in time. */
-async function atMost<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  const stop = new AbortController()
-  try {
-    return await Promise.race([promise, pause(milliseconds, stop.signal).then(() => undefined)])
-  } finally {
-    stop.abort()
   }
 }

@@ -11,8 +11,6 @@ import { isTransient } from './repeat.js'
 import type { Request } from './request.js'
 import { withCalls } from './simple-calls.js'
 
-const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
-
 export class HttpWorkspace extends withCalls(workspaceCalls) implements WorkspaceBackend {
   /** A patch that is cut off begins again, if the client's calls survive that. */
   async diff(plan: DiffPlan): Promise<Uint8Array> {
@@ -31,7 +29,7 @@ export class HttpWorkspace extends withCalls(workspaceCalls) implements Workspac
   }
 
   async #patch(request: Request): Promise<Uint8Array> {
-    const download = await Download.begin(this.connection, request, WHOLE)
+    const download = await Download.begin(this.connection, request)
     try {
       const patch = new Bytes(download.announced)
       for (let piece = await download.read(); piece !== undefined; piece = await download.read())

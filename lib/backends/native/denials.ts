@@ -7,6 +7,21 @@ const FILESYSTEM = 'isolation.filesystem'
 /** Longer paths of requests are cut. */
 const LONGEST_PATH = 1000
 
+/** The kind and the rule of what no change of a list allows. */
+const CLOSED = {
+  denied: ['network', `${NETWORK}.deny`],
+  socket: ['unix', 'isolation'],
+  address: ['network', `${NETWORK}.allow`],
+  library: ['read', `${NETWORK}.programs`],
+  file: ['write', 'isolationFile'],
+  project: ['write', 'isolation.preset'],
+  call: ['syscall', 'isolation'],
+  'internet-socket': ['syscall', NETWORK],
+  // What a preset would protect.
+  config: ['config', 'isolation.preset'],
+  appeared: ['appeared', 'isolation.preset'],
+} as const
+
 export function denialOf(native: NativeDenial): Denial {
   const { target, request, reason, program, pid, command } = native
   return {
@@ -30,13 +45,6 @@ function ruleOf(native: NativeDenial): Pick<Denial, 'kind' | 'rule' | 'fix'> {
     }
     case 'answer':
       return { kind: 'network', rule: `${NETWORK}.ask`, fix: listed }
-    case 'denied':
-      return { kind: 'network', rule: `${NETWORK}.deny` }
-    case 'socket':
-      // No list allows one.
-      return { kind: 'unix', rule: 'isolation' }
-    case 'address':
-      return { kind: 'network', rule: `${NETWORK}.allow` }
     case 'request':
       return { kind: 'network', ...ruleOfRequest(native) }
     case 'read':
@@ -49,22 +57,12 @@ function ruleOf(native: NativeDenial): Pick<Denial, 'kind' | 'rule' | 'fix'> {
       const option = `${FILESYSTEM}.${cause}`
       return { kind: cause === 'hide' ? 'read' : 'write', rule: option, fix: { option, remove: tree } }
     }
-    case 'library':
-      return { kind: 'read', rule: `${NETWORK}.programs` }
-    case 'file':
-      return { kind: 'write', rule: 'isolationFile' }
-    case 'project':
-      return { kind: 'write', rule: 'isolation.preset' }
-    case 'call':
-      return { kind: 'syscall', rule: 'isolation' }
-    case 'internet-socket':
-      return { kind: 'syscall', rule: NETWORK }
     case 'limit':
       return { kind: 'limit', rule: `limits.${target}` }
-    // What a preset would protect.
-    case 'config':
-    case 'appeared':
-      return { kind: cause, rule: 'isolation.preset' }
+    default: {
+      const [kind, rule] = CLOSED[cause]
+      return { kind, rule }
+    }
   }
 }
 

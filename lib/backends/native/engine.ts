@@ -290,6 +290,16 @@ export async function abortable<T>(
   return returned(value)
 }
 
+/** Makes a call that needs no living sandbox, by an engine of its own. */
+export async function callApart<T>(config: SandboxConfig, send: Send<T>): Promise<T> {
+  const engine = new Engine(config, undefined)
+  try {
+    return await engine.call(send)
+  } finally {
+    await engine.destroy()
+  }
+}
+
 /** What a call returns that was not abandoned. */
 export function returned<T>(value: T | null): T {
   if (value === null) throw engineError('ENGINE_ERROR', 'the engine returned no result')

@@ -138,21 +138,12 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
       return { ...base, type: kind, denial: denialOf(native.denial as NativeDenial) }
     case 'request': {
       const { status = null, secrets, denied, duration: ms = 0, protocol = 'http/1.1' } = native
-      const [sent, received] = [stdoutBytes, stderrBytes]
       const { method, path } = request as NativeRequest
-      const given = { ...(secrets && { secrets }), ...(denied && { denied }) }
       return {
-        ...base,
-        type: kind,
-        host: target,
-        method,
-        path,
-        status,
-        sent,
-        received,
-        ms,
-        ...given,
-        protocol,
+        ...{ ...base, type: kind, host: target, method, path, status },
+        ...{ sent: stdoutBytes, received: stderrBytes, ms, protocol },
+        ...(secrets && { secrets }),
+        ...(denied && { denied }),
       }
     }
     case 'asked':

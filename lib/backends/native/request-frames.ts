@@ -58,18 +58,13 @@ export class Frames {
   async write(content: Uint8Array): Promise<void> {
     for (let at = 0; at < content.length; at += PIECE) {
       const piece = content.subarray(at, at + PIECE)
-      const head = Buffer.alloc(LENGTH)
-      head.writeUInt32LE(piece.length)
-      await this.#send(Buffer.concat([head, piece]))
+      await this.#send(frame(piece))
     }
   }
 
   /** Writes a head, and a body to its end. */
   async writeAll(head: object, body: ReadableStream<Uint8Array> | null): Promise<void> {
-    const text = Buffer.from(JSON.stringify(head))
-    const length = Buffer.alloc(LENGTH)
-    length.writeUInt32LE(text.length)
-    await this.#send(Buffer.concat([length, text]))
+    await this.#send(frame(Buffer.from(JSON.stringify(head))))
     if (body !== null) for await (const piece of body) await this.write(piece)
     await this.#send(Buffer.alloc(LENGTH))
   }
@@ -97,4 +92,10 @@ export class Frames {
       this.#connection.write(bytes, (error) => (error ? reject(error) : resolve()))
     })
   }
+}
+
+function frame(content: Uint8Array): Bytes {
+  const length = Buffer.alloc(LENGTH)
+  length.writeUInt32LE(content.length)
+  return Buffer.concat([length, content])
 }

@@ -56,23 +56,22 @@ function chooseFailure(
     const { message, shortMessage } = failureText(result, what)
     return { error: new SandboxError(code, message, { result, shortMessage }) }
   }
+  const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
   if (result.timedOut) {
     if (end.process === undefined && !hasRun(end.result)) {
       const reason = reasonOf(end.result?.waitedFor)
       return fail('COMMAND_TIMEOUT', `did not start within its timeout, ${reason}, and was given up`)
     }
-    const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
     return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
   }
   if (end.result?.outputLimited) {
-    const by = result.signal === null ? '' : ` and was ended by ${result.signal}`
+    const cause = result.signal === null ? '' : ` and ${by}`
     return fail(
       'OUTPUT_LIMIT',
-      `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
+      `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${cause}`,
     )
   }
   if (result.killedBy?.by === 'budget') {
-    const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
     const what = hasRun(end.result) ? `has used its budget up, and ${by}` : 'was given up before it began'
     return fail('BUDGET_EXCEEDED', `${what} (${result.killedBy.reason})`)
   }
@@ -125,8 +124,7 @@ function buildResult(plan: ExecPlan, native: NativeResult): AnyResult | Promise<
 }
 
 function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream): AnyResult {
-  const { output: stdout } = out
-  const { output: stderr } = err
+  const [stdout, stderr] = [out.output, err.output]
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
   const { timedOut = false, cancelled = false, outputLimited = false, sessionRestarted = false } = native
@@ -214,8 +212,7 @@ function interleaving(
   order: Uint32Array,
   strip: (output: AnyOutput) => AnyOutput,
 ): () => AnyOutput {
-  const { output: stdout } = out
-  const { output: stderr } = err
+  const [stdout, stderr] = [out.output, err.output]
   if (typeof stdout !== 'string' || typeof stderr !== 'string') {
     return () => strip(interleaveBytes(stdout as Uint8Array, stderr as Uint8Array, order))
   }

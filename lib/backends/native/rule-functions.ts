@@ -4,7 +4,7 @@
  */
 import type { Duplex } from 'node:stream'
 import { crypto, util } from '../../base/builtin.js'
-import { OptionError } from '../../base/errors.js'
+import { invalidOption } from '../../base/errors.js'
 import { report } from '../../base/report.js'
 import type { NativeEvent, NativeQuestion } from '../../boundary/index.js'
 import type { Answer, Logger, Question, RequestHandler } from '../../calls/index.js'
@@ -81,7 +81,7 @@ export class RuleFunctions {
     try {
       const value = valueText.read(await this.#find(name)(undefined), 'the value')
       if (placeholder.includes(value) || value.includes(placeholder))
-        throw new OptionError('INVALID_OPTION', 'the placeholder must have nothing of the value')
+        throw invalidOption('the placeholder must have nothing of the value')
       known.add([{ value, placeholder }])
       connection.end(value)
     } catch (error) {

@@ -16,7 +16,7 @@ import { identifier } from '../../schema/names.js'
 import { directory } from '../../schema/paths.js'
 import { readArgument, readOptions, readWithDefaults, withDefaults } from '../../schema/read.js'
 import { NativeBackend } from './backend.js'
-import { Engine, type Send } from './engine.js'
+import { callApart, type Send } from './engine.js'
 import { planChecked, planSandbox, type SandboxPlan } from './plan/sandbox.js'
 import { LocalSession } from './session.js'
 
@@ -119,12 +119,7 @@ export class Sandbox extends BackendSandbox {
 
 /** Makes a call about files of sandboxes, which needs no sandbox of its own. */
 async function askApart<T>(stateDir: string | undefined, send: Send<T>): Promise<T> {
-  const engine = new Engine(planSandbox(stateDir === undefined ? {} : { stateDir }).config, undefined)
-  try {
-    return await engine.call(send)
-  } finally {
-    await engine.destroy()
-  }
+  return callApart(planSandbox({ stateDir }).config, send)
 }
 
 type ResumeValues = OptionValues<typeof resumeOptions>

@@ -2,7 +2,14 @@
 
 import { timers } from '../../base/builtin.js'
 import { engineError, invalidOption } from '../../base/errors.js'
-import type { NativeChanges, NativeHunk, NativeHunkChoice, NativeReviewed } from '../../boundary/index.js'
+import type {
+  NativeChanges,
+  NativeHunk,
+  NativeHunkChoice,
+  NativeReviewed,
+  NativeSandbox,
+  Pending,
+} from '../../boundary/index.js'
 import type {
   Blame,
   Change,
@@ -15,7 +22,7 @@ import type {
 import type { DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import type { CheckedPath } from '../../schema/paths.js'
-import { abortable, Engine, type Send } from './engine.js'
+import { abortable, callApart, type Engine } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 import { pathBelow, pathsBelow } from './plan/workspace-paths.js'
 
@@ -113,33 +120,25 @@ export class NativeWorkspace implements WorkspaceBackend {
   }
 
   async list(): Promise<NamedWorkspace[]> {
-    const workspaces = await this.#apart((native, id) => native.listWorkspaces(id, this.#directory()))
+    const workspaces = await this.#apart((native, id, directory) => native.listWorkspaces(id, directory))
     return workspaces.map(({ name, path = null, inUse, usedAt }) => ({
       ...{ id: name, path, inUse, usedAt: new Date(usedAt * 1000) },
     }))
   }
 
   async delete({ workspaceId }: { workspaceId: string }): Promise<void> {
-    await this.#apart((native, id) => native.deleteWorkspace(id, this.#directory(), workspaceId))
+    await this.#apart((native, id, directory) => native.deleteWorkspace(id, directory, workspaceId))
   }
 
-  /** Makes a call that needs no living sandbox. */
-  async #apart<T>(send: Send<T>): Promise<T> {
-    const engine = new Engine({ ...this.#config, workspace: undefined }, undefined)
-    try {
-      return await engine.call(send)
-    } finally {
-      await engine.destroy()
-    }
+  /** Makes a call that needs no living sandbox, with the directory of the layers. */
+  #apart<T>(send: (native: NativeSandbox, id: number, directory: string | null) => Pending<T>): Promise<T> {
+    const { workspace, ...config } = this.#config
+    return callApart(config, (native, id) => send(native, id, workspace?.directory ?? null))
   }
 
   #hunks(choices: { path: CheckedPath; ids: string[] }[]): NativeHunkChoice[] {
     const root = this.#root()
     return choices.map(({ path, ids }) => ({ path: pathBelow(root, path), ids }))
-  }
-
-  #directory(): string | null {
-    return this.#config.workspace?.directory ?? null
   }
 
   #root(): string {

@@ -89,17 +89,8 @@ export async function openContainer(
       // The sessions of a preset have the network of the virtual machine around them.
       isolation:
         network && typeof isolation === 'string' ? { preset: isolation, network: 'host' } : isolation,
-      ...{
-        where: 'container',
-        engine: vm ? 'vm' : engine,
-        image,
-        runtime,
-        own,
-        setup,
-        fresh,
-        kernel,
-        emulate,
-      },
+      ...{ where: 'container', engine: vm ? 'vm' : engine },
+      ...{ image, runtime, own, setup, fresh, kernel, emulate },
       mounts: mount.map((source) => ({ source, readOnly: true })),
       user: root ? 'root' : 'me',
       onProgress: note,

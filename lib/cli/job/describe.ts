@@ -1,9 +1,8 @@
 /**
- * The state of a job in words, and as an exit code.
+ * The state of a job in words.
  */
 
 import type { JobInfo, JobStatus } from '../../calls/index.js'
-import { exitCodeOfEnd } from '../failure.js'
 import { printTable, short, timeText } from '../table.js'
 import { colorsOf } from '../terminal.js'
 
@@ -35,9 +34,4 @@ export function describeStatus(status: JobStatus, colors: Colors): string {
   if (state === 'crashed') return colors.red(`crashed${why}`)
   if (signal !== null) return colors.red(`killed by ${signal}${why}`) + left
   return (exitCode === 0 ? colors.green : colors.red)(`exited ${exitCode}${why}`) + left
-}
-
-/** The exit code of its command. A crash has no exit code, so it counts as a failure. */
-export function exitCodeOfJob({ exitCode, signal }: JobStatus): number {
-  return exitCodeOfEnd(exitCode, signal)
 }

@@ -5,10 +5,10 @@
 import type { Command } from 'commander'
 import type { JobRead, Jobs } from '../../calls/index.js'
 import { followUntilSignal } from '../detach.js'
+import { exitCodeOfEnd } from '../failure.js'
 import { NOBODY_READS, printJson, write } from '../terminal.js'
 import { byteOffset } from '../values.js'
 import type { Finish } from '../verb.js'
-import { exitCodeOfJob } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
@@ -32,7 +32,8 @@ function follow(jobs: Jobs, id: string, { cursor, json }: Options): Promise<numb
     for await (const piece of jobs.follow(id, cursor, { encoding: 'buffer', signal })) {
       if (!(await show(piece, json))) return NOBODY_READS
     }
-    return exitCodeOfJob(await jobs.status(id))
+    const { exitCode, signal: end } = await jobs.status(id)
+    return exitCodeOfEnd(exitCode, end)
   })
 }
 

@@ -8,7 +8,7 @@ import { onSignals } from '../signals.js'
 import { colorsOf, printJson } from '../terminal.js'
 import { duration } from '../values.js'
 import type { Finish } from '../verb.js'
-import { describeStatus, exitCodeOfJob } from './describe.js'
+import { describeStatus } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
@@ -47,5 +47,5 @@ async function wait(jobs: Jobs, id: string, { timeout, json }: Options): Promise
   if (json) await printJson(status)
   else if (status.exitCode === null)
     process.stderr.write(`${describeStatus(status, colorsOf(process.stderr))}\n`)
-  return exitCodeOfJob(status)
+  return exitCodeOfEnd(status.exitCode, status.signal)
 }

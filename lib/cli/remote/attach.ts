@@ -7,8 +7,7 @@ import { withExamples } from '../examples.js'
 import { connect, exitCodeOfProcess, terminalSize } from '../exec-terminal.js'
 import { NOBODY_READS, note, printable, write } from '../terminal.js'
 import type { Finish } from '../verb.js'
-import { processOf } from './find.js'
-import { type ServerOptions, useServer, withServer } from './server.js'
+import { processOf, type ServerOptions, useServer, withServer } from './server.js'
 
 interface Options extends ServerOptions {
   readOnly?: boolean

@@ -7,8 +7,7 @@ import { onSignals } from '../signals.js'
 import { NOBODY_READS, note, printable, write } from '../terminal.js'
 import { wholeNumber } from '../values.js'
 import type { Finish } from '../verb.js'
-import { processOf } from './find.js'
-import { type ServerOptions, useServer, withServer } from './server.js'
+import { processOf, type ServerOptions, useServer, withServer } from './server.js'
 
 interface Options extends ServerOptions {
   follow?: boolean

@@ -43,14 +43,11 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
   const running = await Promise.all(
     sessions.map(async (session) =>
       (await session.running()).map(
-        (command): Row => ({
-          id: command.id,
-          sessionId: session.id,
-          kind: 'command',
-          status: command.timestamp === null ? 'waits' : 'running',
-          startTime: command.timestamp === null ? null : new Date(command.timestamp),
-          heldBy: command.heldBy,
-          command: command.command,
+        ({ id, timestamp, heldBy, command }): Row => ({
+          ...{ id, sessionId: session.id, kind: 'command' },
+          status: timestamp === null ? 'waits' : 'running',
+          startTime: timestamp === null ? null : new Date(timestamp),
+          ...{ heldBy, command },
         }),
       ),
     ),

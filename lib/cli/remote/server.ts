@@ -4,7 +4,7 @@
 import type { Command } from 'commander'
 import { SandboxError, unknownId } from '../../base/errors.js'
 import type { SandboxClient } from '../../calls/client.js'
-import type { AnySession, Files } from '../../calls/index.js'
+import type { AnySession, Files, Process } from '../../calls/index.js'
 import { tokenOf } from '../values.js'
 
 export interface ServerOptions {
@@ -69,4 +69,12 @@ export async function sessionOf(
   const found = await client.getSession(session)
   if (found === null) throw unknownId('session', session)
   return found
+}
+
+/** Rejects with PROCESS_NOT_FOUND. */
+export async function processOf(client: SandboxClient, id: string): Promise<Process> {
+  const process = await client.getProcess(id)
+  if (process === null)
+    throw new SandboxError('PROCESS_NOT_FOUND', `the server has no process '${id}': see nacre ps --all`)
+  return process
 }

@@ -59,10 +59,7 @@ export function defineServer(command: Command): Command {
       '--keep <name>',
       'keep the sessions, and changes of --copy-on-write, under a name; the next server with this name goes on with them',
     )
-    .option(
-      '--state-dir <directory>',
-      'where they are kept (default: nacre-<uid> in the temporary directory)',
-    )
+    .addOption(flags.stateDirOption())
     .option('--allow-commit', 'let the tool workspace make changes real')
     .option('--env <names...>', 'variables to pass although their names look like secrets')
     .option('--redact-file <file>', 'values that replies and recordings must never show, one per line')

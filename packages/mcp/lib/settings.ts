@@ -133,15 +133,11 @@ export function readSettings(flags: Flags): Settings {
   // What does not exist cannot be hidden.
   const directory = record && values.ownDirectory('--record', record)
   const ofMachine = flags.vm && networks.machineNetworkOf(flags)
-  const { network, filesystem: { hide } = {} } = networks.networkOf(
-    ofMachine ? { ...flags, allow: [] } : flags,
-    preset,
-    {
-      '--token-file': tokenFile && locate(tokenFile),
-      '--redact-file': redactFile && locate(redactFile),
-      '--record': directory && locate(directory),
-    },
-  )
+  const { network, filesystem: { hide } = {} } = networks.networkOf(flags, preset, {
+    '--token-file': tokenFile && locate(tokenFile),
+    '--redact-file': redactFile && locate(redactFile),
+    '--record': directory && locate(directory),
+  })
   const others = write.map(locate)
   // What is added to a list of a file is added to its default.
   const base = preset === 'read-only' || isolationFile !== undefined ? [] : [cwd]

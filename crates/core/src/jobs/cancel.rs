@@ -43,7 +43,10 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let default = meta.own.as_ref().map_or(5000, |own| own.grace_ms);
     let grace = grace.unwrap_or(Duration::from_millis(default));
     let gone = match &meta.own {
-        None if before.alive => return Err(of_another_package(job)),
+        None if before.alive => {
+            let message = format!("job '{}' was started by another package: cancel it with that package", job.id);
+            return Err(Error::new(Code::JobRunning, message));
+        }
         None => true,
         Some(own) if !before.alive => sweep(job, own).await?,
         Some(own) if !own.is_of_this_namespace() => return Err(failed(job, "it runs in another pid namespace")),
@@ -64,11 +67,6 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
         }
     };
     if gone { Ok(()) } else { Err(failed(job, "some of its processes survive SIGKILL")) }
-}
-
-fn of_another_package(job: &Job) -> Error {
-    let message = format!("job '{}' was started by another package: cancel it with that package", job.id);
-    Error::new(Code::JobRunning, message)
 }
 
 fn failed(job: &Job, why: &str) -> Error {

@@ -7,6 +7,7 @@ use super::orphan;
 use super::store::Store;
 use crate::error::{Code, Error};
 use crate::limits::{Enforcement, Limits};
+use crate::private_directory;
 use crate::sys;
 use crate::user::User;
 use crate::variables::EnvChange;
@@ -74,7 +75,7 @@ impl Store {
     /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an
     /// error, nothing runs and no directory remains.
     pub fn start(&self, new: NewJob, launch: JobLaunch, engine: &Handle) -> Result<Meta, Error> {
-        self.create_root()?;
+        private_directory::create(self.root()).map_err(|reason| self.refused(&reason))?;
         let spawn_failed = |error: io::Error| {
             Error::new(Code::SpawnFailed, format!("the job's supervisor cannot be started: {error}"))
         };

@@ -87,14 +87,6 @@ impl Store {
         }
     }
 
-    /// Creates the root if missing.
-    ///
-    /// # Errors
-    /// `STATE_DIR_UNAVAILABLE`.
-    pub fn create_root(&self) -> Result<(), Error> {
-        private_directory::create(&self.root).map_err(|reason| self.refused(&reason))
-    }
-
     /// The error for a root that cannot be used.
     pub fn refused(&self, reason: &RefusedDirectory) -> Error {
         Error::new(

@@ -96,12 +96,8 @@ impl Registry {
 
     /// The ids of the processes that have not ended, the oldest first.
     pub fn living(&self) -> Vec<String> {
-        self.all
-            .lock()
-            .iter()
-            .filter(|process| process.life().end.is_none())
-            .map(|process| process.id.clone())
-            .collect()
+        let all = self.all.lock();
+        all.iter().filter(|process| process.life().end.is_none()).map(|process| process.id.clone()).collect()
     }
 
     /// Records that one session, or every session, is being ended, as the reason for the end of its processes.

@@ -150,24 +150,22 @@ impl ProcessLog {
         };
         let frame = Frame { cursor: end - bytes.len() as u64, time_ms, stream, bytes };
         if self.shared.copy.get().is_some_and(|copy| copy.push(&frame)) {
-            let (log, turns) = (self.clone(), self.turns());
-            let write = move || {
-                log.write_copy();
-                Ok(())
-            };
-            tokio::spawn(async move { turns.run(write).await });
+            self.write_later(Self::write_copy);
         }
         self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
         if let Some(batch) = batch {
-            let (log, turns) = (self.clone(), self.turns());
-            tokio::spawn(async move {
-                let write = move || {
-                    log.write(batch);
-                    Ok(())
-                };
-                turns.run(write).await
-            });
+            self.write_later(|log| log.write(batch));
         }
+    }
+
+    /// Writes on a thread that may block.
+    fn write_later(&self, write: impl FnOnce(&Self) + Send + 'static) {
+        let (log, turns) = (self.clone(), self.turns());
+        let work = move || {
+            write(&log);
+            Ok(())
+        };
+        tokio::spawn(async move { turns.run(work).await });
     }
 
     /// Work on the file takes the turns of its directory, which may not respond.

@@ -1,5 +1,6 @@
 //! Reads the head of an HTTP request, and not a byte more: the rest belongs to the server.
 
+use super::Next;
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -37,12 +38,12 @@ pub async fn read(client: &mut TcpStream) -> io::Result<Vec<u8>> {
 }
 
 /// Responds with an error and closes the connection.
-pub async fn refuse(client: &mut TcpStream, status: &str, reason: &str) -> io::Result<()> {
+pub async fn refuse(client: &mut TcpStream, status: &str, reason: &str) -> io::Result<Next> {
     let body = format!("nacre: {reason}\n");
     let length = body.len();
     let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     );
     client.write_all(answer.as_bytes()).await?;
-    client.shutdown().await
+    client.shutdown().await.map(|()| Next::Refused)
 }

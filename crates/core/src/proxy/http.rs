@@ -24,8 +24,7 @@ enum Wish {
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next> {
     let head = timeout(HEAD_TIME, head::read(client)).await??;
     let Some(wish) = parse(&head) else {
-        head::refuse(client, "400 Bad Request", "this is a proxy: it takes CONNECT and absolute URLs").await?;
-        return Ok(Next::Refused);
+        return head::refuse(client, "400 Bad Request", "this is a proxy: it takes CONNECT and absolute URLs").await;
     };
     let (target, request) = match wish {
         Wish::Tunnel(target) => (target, None),
@@ -36,8 +35,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
         Err(target) => {
             // Of isolation, or of a virtual machine.
             let reason = format!("the option network does not allow {target}");
-            head::refuse(client, "403 Forbidden", &reason).await?;
-            return Ok(Next::Refused);
+            return head::refuse(client, "403 Forbidden", &reason).await;
         }
     };
     if let Some(egress) = policy.egress_for(&target) {
@@ -46,8 +44,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
                 return Ok(Next::Plain(target, egress, request));
             }
             let reason = format!("a secret is for {target}, so programs reach it by https: alone");
-            head::refuse(client, "403 Forbidden", &reason).await?;
-            return Ok(Next::Refused);
+            return head::refuse(client, "403 Forbidden", &reason).await;
         }
         client.write_all(ESTABLISHED).await?;
         return Ok(Next::Decrypt(target, egress));
@@ -57,8 +54,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Next>
         Err(error) => {
             let forbidden = error.kind() == io::ErrorKind::PermissionDenied;
             let status = if forbidden { "403 Forbidden" } else { "502 Bad Gateway" };
-            head::refuse(client, status, &format!("cannot connect to {target}: {error}")).await?;
-            return Ok(Next::Refused);
+            return head::refuse(client, status, &format!("cannot connect to {target}: {error}")).await;
         }
     };
     let Some(request) = request else {

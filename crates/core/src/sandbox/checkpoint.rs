@@ -6,7 +6,7 @@
 //! have changed.
 
 use super::secrets::comparable;
-use super::{NewSession, OpenSession, Pause, Sandbox, WhenBusy};
+use super::{DEFAULT_SESSION, NewSession, OpenSession, Pause, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::isolation::Isolation;
@@ -60,6 +60,26 @@ pub(super) struct KeptSession {
     pub(super) saved: Saved,
 }
 
+impl KeptSession {
+    /// What its shell has that no other one can have.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let of = prefix(&self.new.id);
+        self.saved.not_restored().into_iter().map(|text| format!("{of}{text}")).collect()
+    }
+}
+
+/// What a text about a session begins with.
+pub(super) fn prefix(id: &str) -> String {
+    if id == DEFAULT_SESSION { String::new() } else { format!("session '{id}': ") }
+}
+
+/// The states of shells as a text. [`KeptCheckpoint::decode`] reads that of a checkpoint.
+pub(super) fn written_down(states: &impl Serialize) -> Result<Vec<u8>, Error> {
+    message::encode(states).map_err(|error| {
+        Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
+    })
+}
+
 /// Why a checkpoint, or what is kept of a session, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unusable {
@@ -74,16 +94,6 @@ pub(super) enum Unusable {
 }
 
 impl KeptCheckpoint {
-    /// The text that [`KeptCheckpoint::decode`] reads.
-    ///
-    /// # Errors
-    /// `ENGINE_ERROR`.
-    pub(super) fn encode(&self) -> Result<Vec<u8>, Error> {
-        message::encode(self).map_err(|error| {
-            Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
-        })
-    }
-
     /// Reads a text for a sandbox with this isolation.
     ///
     /// # Errors
@@ -151,7 +161,7 @@ impl Sandbox {
         let sessions = self.save(pause).await?;
         let hold_mount = hold_mount(&sessions);
         let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
-        Ok(States { ids, text: self.checkpoint_of(sessions).encode()?, hold_mount })
+        Ok(States { ids, text: written_down(&self.checkpoint_of(sessions))?, hold_mount })
     }
 
     /// A checkpoint of these sessions.
@@ -256,8 +266,7 @@ impl Sandbox {
     /// As for [`Sandbox::create_session`].
     pub(super) fn begin_with(&self, kept: Vec<KeptSession>) -> Result<(), Error> {
         let shared = self.shared()?;
-        let mut sessions = self.lock();
-        sessions.check()?;
+        let mut sessions = self.living()?;
         for KeptSession { new, saved } in kept {
             let handle = self.spawn(&mut sessions, new.clone(), shared.clone(), Some(saved))?;
             sessions.open(handle, new);
@@ -268,18 +277,15 @@ impl Sandbox {
     /// Puts other sessions in the place of all present ones, and holds them.
     fn replace_sessions(&self, point: Point, kept: Vec<KeptSession>) -> Result<Replaced, Error> {
         let shared = self.shared()?;
-        let mut sessions = self.lock();
-        sessions.check()?;
+        let mut sessions = self.living()?;
         let (mut new, mut missing) = (Vec::new(), Vec::new());
         for mut session in kept {
             session.new.budget = sessions.open.get(&session.new.id).and_then(|open| open.new.budget.clone());
-            let of = (session.new.id != super::DEFAULT_SESSION).then(|| format!("session '{}': ", session.new.id));
-            let texts = session.saved.not_restored().into_iter();
-            missing.extend(texts.map(|text| format!("{}{text}", of.as_deref().unwrap_or_default())));
+            missing.extend(session.missing());
             let handle = self.spawn(&mut sessions, session.new.clone(), shared.clone(), Some(session.saved))?;
             new.push((handle, session.new));
         }
-        let is_new = |id: &String| id == super::DEFAULT_SESSION || new.iter().any(|(_, session)| session.id == *id);
+        let is_new = |id: &String| id == DEFAULT_SESSION || new.iter().any(|(_, session)| session.id == *id);
         let mut ended_sessions: Vec<String> = sessions.open.keys().filter(|id| !is_new(id)).cloned().collect();
         ended_sessions.sort();
         let ended_processes = self.inner.processes.living();
@@ -289,7 +295,7 @@ impl Sandbox {
             (sessions.start_closing(id, handle.clone()), handle)
         };
         let old = old.into_iter().map(file).collect();
-        let pause = Pause::of_new_sessions(self, sessions.begin_pause());
+        let pause = Pause::new(self, sessions.begin_pause(), None);
         new.into_iter().for_each(|(handle, new)| sessions.open(handle, new));
         Ok(Replaced { pause, rollback: Rollback { point, ended_processes, ended_sessions, missing }, old })
     }
@@ -313,7 +319,7 @@ mod tests {
         let saved = Saved::of_items(b"items".to_vec());
         let isolation = Some(Isolation::default());
         let kept = KeptCheckpoint { format: FORMAT, isolation, sessions: vec![KeptSession { new, saved }] };
-        let digest = Sha1::digest(kept.encode().unwrap());
+        let digest = Sha1::digest(written_down(&kept).unwrap());
         let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         let expected = (2, "2e2c8c3d83e0df92ff83a00beea40b7cd282e6d4");
         assert_eq!((FORMAT, &*digest), expected, "raise FORMAT if the text has another form now");

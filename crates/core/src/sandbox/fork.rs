@@ -42,13 +42,7 @@ impl Sandbox {
             let (sender, done) = oneshot::channel();
             tokio::spawn(async move {
                 let forked = sandbox.complete_fork(begun, &forks).await;
-                if forked.is_err() {
-                    destroy(&forks).await;
-                }
-                let is_done = forked.is_ok();
-                if sender.send(forked.map(Some)).is_err() && is_done {
-                    destroy(&forks).await;
-                }
+                hand_over(&forks, forked.map(Some), sender).await;
             });
             done.await.unwrap_or_else(|_| Err(Error::engine_failed()))
         }
@@ -141,7 +135,22 @@ async fn open(forks: &[Sandbox], fork: &Arc<Fork>, sessions: Vec<KeptSession>) -
     outcome
 }
 
-pub(super) async fn destroy(forks: &[Sandbox]) {
+/// Sends what has made these sandboxes. They are destroyed unless it has, and someone takes them.
+pub(super) async fn hand_over<T>(
+    sandboxes: &[Sandbox],
+    made: Result<Option<T>, Error>,
+    receiver: oneshot::Sender<Result<Option<T>, Error>>,
+) {
+    let is_done = matches!(made, Ok(Some(_)));
+    if !is_done {
+        destroy(sandboxes).await;
+    }
+    if receiver.send(made).is_err() && is_done {
+        destroy(sandboxes).await;
+    }
+}
+
+async fn destroy(forks: &[Sandbox]) {
     for destroyed in forks.iter().map(|fork| fork.destroy(Duration::ZERO)).collect::<Vec<_>>() {
         destroyed.await;
     }

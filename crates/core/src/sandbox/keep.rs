@@ -8,7 +8,7 @@
 //! States are numbered in the order in which shells were asked for them, over all sessions and sandboxes of the name. So the
 //! supervisor knows, without a clock, whether the state of the standby is newer than the one on the disk.
 
-use super::checkpoint::{KeptCheckpoint, KeptSession, Unusable};
+use super::checkpoint::{KeptCheckpoint, KeptSession, Unusable, written_down};
 use super::kept_processes::ProcessKeeper;
 use super::{NewSession, OpenSession, Sandbox, WeakSandbox};
 use crate::blocking::blocking;
@@ -25,7 +25,7 @@ use nacre_protocol::message;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -129,10 +129,7 @@ impl Sandbox {
     pub fn go_on(&self) -> Result<(), Error> {
         let config = &self.inner.config;
         let Some(name) = &config.keep else { return Ok(()) };
-        let parent = config.state_dir.join(DIRECTORY);
-        for directory in [&config.state_dir, &parent] {
-            private_directory::create(directory).map_err(|refused| unavailable(directory, &refused))?;
-        }
+        let parent = self.state_directory(DIRECTORY)?;
         let (files, found) = Kept::open(&parent, name).map_err(|failure| error_of(failure, name))?;
         let (mut sessions, mut last) = (Vec::new(), 0);
         for (id, content) in found {
@@ -165,6 +162,16 @@ impl Sandbox {
         self.begin_with(sessions)?;
         let cannot = |error| Error::cannot("start the engine", &error);
         crate::runtime::spawn(keep(self.downgrade(), woken)).map_err(cannot)
+    }
+
+    /// A directory in the state directory, which nobody else can write to.
+    pub(super) fn state_directory(&self, name: &str) -> Result<PathBuf, Error> {
+        let state_dir = &self.inner.config.state_dir;
+        let own = state_dir.join(name);
+        for directory in [state_dir, &own] {
+            private_directory::create(directory).map_err(|refused| unavailable(directory, &refused))?;
+        }
+        Ok(own)
     }
 
     /// What is kept in the state directory, by its names.
@@ -205,7 +212,7 @@ impl Sandbox {
 
     /// How a session was created, for its file. Its state is elsewhere in the file.
     fn made(&self, new: NewSession) -> Result<Vec<u8>, Error> {
-        self.checkpoint_of(vec![KeptSession { new, saved: Saved::default() }]).encode()
+        written_down(&self.checkpoint_of(vec![KeptSession { new, saved: Saved::default() }]))
     }
 
     /// How the supervisor of a session can write its last state, if the sandbox is kept. A session without an id is only tried.
@@ -254,18 +261,12 @@ impl Sandbox {
                 return;
             }
             let changed = keeper.progress.take();
-            let (open, ended): (Vec<_>, _) = changed.into_iter().partition(|id| sessions.open.contains_key(id));
+            let (open, ended): (Vec<_>, Vec<_>) = changed.into_iter().partition(|id| sessions.open.contains_key(id));
             (open.iter().filter_map(|id| sessions.open.get(id)).map(OpenSession::clone).collect(), ended)
         };
         let _turn = keeper.turn.lock().await;
         self.write_processes(keeper, false).await;
-        let mut unkept = Vec::new();
-        for id in ended {
-            let removed = keeper.write(&id, None).await;
-            unkept.extend(removed.err().map(|error| (id, Unkept::Failed(error.to_string()))));
-        }
-        unkept.extend(self.keep_sessions(sessions).await);
-        for (id, why) in unkept {
+        for (id, why) in self.keep_sessions(keeper, sessions, ended).await {
             match why {
                 Unkept::Unready => keeper.progress.add(&id),
                 Unkept::Failed(why) => {
@@ -307,15 +308,9 @@ impl Sandbox {
         let Some(keeper) = self.inner.keeper.get() else { return };
         let keeping = async {
             let _turn = keeper.turn.lock().await;
-            let mut unkept = Vec::new();
             let mut changed = keeper.progress.take();
             sessions.retain(|session| changed.remove(&session.new.id));
-            // Those that have ended.
-            for id in changed {
-                unkept.extend(keeper.write(&id, None).await.err().map(|error| (id, Unkept::Failed(error.to_string()))));
-            }
-            unkept.extend(self.keep_sessions(sessions).await);
-            for (id, why) in unkept {
+            for (id, why) in self.keep_sessions(keeper, sessions, changed).await {
                 let why = match why {
                     Unkept::Unready => "its shell is starting or ending".into(),
                     Unkept::Failed(why) => why,
@@ -326,14 +321,23 @@ impl Sandbox {
         let _ = timeout(LAST, keeping).await;
     }
 
-    /// Writes the states of sessions. Returns the ids of those whose states are not written.
-    async fn keep_sessions(&self, sessions: Vec<OpenSession>) -> Vec<(String, Unkept)> {
+    /// Writes the states of sessions, and removes those that have ended. Returns the ids of those for which that has not been done.
+    async fn keep_sessions(
+        &self,
+        keeper: &Keeper,
+        sessions: Vec<OpenSession>,
+        ended: impl IntoIterator<Item = String>,
+    ) -> Vec<(String, Unkept)> {
+        let mut unkept = Vec::new();
+        for id in ended {
+            let removed = keeper.write(&id, None).await;
+            unkept.extend(removed.err().map(|error| (id, Unkept::Failed(error.to_string()))));
+        }
         let keep = |session: OpenSession| {
             let (sandbox, id) = (self.clone(), session.new.id.clone());
             (id, tokio::spawn(async move { sandbox.keep_session(session).await }))
         };
         let keeping: Vec<_> = sessions.into_iter().map(keep).collect();
-        let mut unkept = Vec::new();
         for (id, kept) in keeping {
             let kept = kept.await.unwrap_or_else(|error| Err(Unkept::Failed(error.to_string())));
             unkept.extend(kept.err().map(|why| (id, why)));
@@ -420,7 +424,7 @@ async fn keep(sandbox: WeakSandbox, mut woken: mpsc::Receiver<()>) {
     }
 }
 
-pub(super) fn unavailable(directory: &Path, refused: &dyn std::fmt::Display) -> Error {
+fn unavailable(directory: &Path, refused: &dyn std::fmt::Display) -> Error {
     let directory = directory.display();
     let message = format!("the directory {directory} is needed: {refused}. Set stateDir to a directory of your own");
     Error::new(Code::StateDirUnavailable, message)

@@ -3,7 +3,7 @@
 //! It is a fork of the first one. Each of the others is forked, too, but only for its layers: each side is of one moment, one
 //! after the other. The pauses end before anything is merged, and no program runs in the new sandbox until all is.
 
-use super::fork::{destroy, end};
+use super::fork::{end, hand_over};
 use super::{Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -54,14 +54,7 @@ impl Sandbox {
             // It is completed even if this future is dropped: mounts may be sealed.
             tokio::spawn(async move {
                 let merged = complete_merge(&sides, &into, options, &stopped).await;
-                let is_done = matches!(merged, Ok(Some(_)));
-                let into = [into];
-                if !is_done {
-                    destroy(&into).await;
-                }
-                if sender.send(merged).is_err() && is_done {
-                    destroy(&into).await;
-                }
+                hand_over(&[into], merged, sender).await;
             });
             tokio::select! {
                 biased;

@@ -271,12 +271,7 @@ impl Sandbox {
 
     /// Returns the running and the queued commands of a session. The default session has none before its first use.
     pub fn running(&self, session: &str) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
-        let handle = match self.lock().open.get(session) {
-            Some(open) => Ok(Some(open.handle.clone())),
-            None if session == DEFAULT_SESSION => Ok(None),
-            None => Err(Error::session_not_found(session)),
-        };
-        let asked = handle.map(|handle| handle.map(|handle| handle.running()));
+        let asked = self.handles(Some(session)).map(|handles| handles.first().map(Handle::running));
         async move {
             match asked? {
                 Some(running) => running.await,
@@ -447,8 +442,7 @@ impl Sandbox {
     }
 
     fn start_closing(&self, id: &str) -> Result<(u64, Handle), Error> {
-        let mut sessions = self.lock();
-        sessions.check()?;
+        let mut sessions = self.living()?;
         let OpenSession { handle, .. } = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
         let number = sessions.start_closing(id.to_string(), handle.clone());
         self.inner.processes.end_with(Some(id));
@@ -502,12 +496,8 @@ impl Sandbox {
     }
 
     fn session(&self, id: &str) -> Result<Handle, Error> {
-        {
-            let sessions = self.lock();
-            sessions.check()?;
-            if let Some(open) = sessions.open.get(id) {
-                return Ok(open.handle.clone());
-            }
+        if let Some(open) = self.living()?.open.get(id) {
+            return Ok(open.handle.clone());
         }
         if id == DEFAULT_SESSION {
             self.add(NewSession { id: id.into(), ..NewSession::default() })
@@ -518,13 +508,10 @@ impl Sandbox {
 
     fn add(&self, new: NewSession) -> Result<Handle, Error> {
         let shared = self.shared()?;
-        let mut sessions = self.lock();
-        sessions.check()?;
+        let mut sessions = self.living()?;
         if sessions.is_taken(&new.id) {
-            return Err(Error::new(
-                Code::SessionAlreadyExists,
-                format!("session '{}' already exists; use or delete it, or choose another id", new.id),
-            ));
+            let message = format!("session '{}' already exists; use or delete it, or choose another id", new.id);
+            return Err(Error::new(Code::SessionAlreadyExists, message));
         }
         let handle = self.spawn(&mut sessions, new.clone(), shared, None)?;
         sessions.open(handle.clone(), new);
@@ -534,8 +521,7 @@ impl Sandbox {
     /// Starts a session that no caller can use, reports its shell, and closes the session.
     fn try_session(&self, report: impl FnOnce(Result<Opened, Error>) + Send + 'static) -> Result<(), Error> {
         let shared = self.shared()?;
-        let mut sessions = self.lock();
-        sessions.check()?;
+        let mut sessions = self.living()?;
         let handle = self.spawn(&mut sessions, NewSession::default(), shared, None)?;
         // No caller's session has this id.
         let number = sessions.start_closing(String::new(), handle.clone());
@@ -628,6 +614,13 @@ impl Sandbox {
     /// A part of the names of its control groups. A later program finds the groups by the program in it.
     fn unique(&self, marks: &Marks) -> String {
         format!("{}-{}-{}", std::process::id(), marks.program, self.inner.id)
+    }
+
+    /// Fails once the sandbox has been destroyed.
+    fn living(&self) -> Result<MutexGuard<'_, Sessions>, Error> {
+        let sessions = self.lock();
+        sessions.check()?;
+        Ok(sessions)
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {

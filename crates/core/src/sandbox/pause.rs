@@ -59,8 +59,7 @@ impl Sandbox {
 
     /// Queues a hold in every session.
     fn begin_pause(&self) -> Result<Pause, Error> {
-        let mut sessions = self.lock();
-        sessions.check()?;
+        let mut sessions = self.living()?;
         let number = sessions.begin_pause();
         let holds = sessions.open.values().map(|open| open.handle.hold()).collect();
         let mut pause = Pause::new(self, number, None);
@@ -70,17 +69,8 @@ impl Sandbox {
 }
 
 impl Pause {
-    /// A pause that has begun with the creation of all sessions, so that it is in effect. The caller has excluded file calls.
-    pub(super) fn of_new_sessions(sandbox: &Sandbox, number: u64) -> Self {
-        Self::new(sandbox, number, None)
-    }
-
-    /// A pause without holds so far, which has excluded file calls.
-    pub(super) fn with_files(sandbox: &Sandbox, number: u64, files: OwnedRwLockWriteGuard<()>) -> Self {
-        Self::new(sandbox, number, Some(files))
-    }
-
-    fn new(sandbox: &Sandbox, number: u64, files: Option<OwnedRwLockWriteGuard<()>>) -> Self {
+    /// A pause without holds so far. `files`: what excludes file calls, unless the caller has that.
+    pub(super) fn new(sandbox: &Sandbox, number: u64, files: Option<OwnedRwLockWriteGuard<()>>) -> Self {
         Self { sandbox: sandbox.clone(), number, holds: Vec::new(), files, is_idle: false, frozen: Vec::new() }
     }
 

@@ -116,14 +116,13 @@ impl Sandbox {
     async fn pause_if_idle(&self, mut nexts: Vec<NextStep>) -> Option<(Pause, Vec<(String, String)>)> {
         let files = timeout(PATIENCE, Arc::clone(&self.inner.files).write_owned()).await.ok()?;
         let (number, asked) = {
-            let mut sessions = self.lock();
-            sessions.check().ok()?;
+            let mut sessions = self.living().ok()?;
             let is_other = |id: &String| nexts.iter().all(|next| next.hold.session() != id);
             let others = sessions.open.iter().filter(|(id, _)| is_other(id));
             let asked: Vec<_> = others.map(|(_, open)| open.handle.hold_if_idle()).collect();
             (sessions.begin_pause(), asked)
         };
-        let mut pause = Pause::with_files(self, number, files);
+        let mut pause = Pause::new(self, number, Some(files));
         let mut holds = Vec::new();
         for hold in asked {
             if hold.granted().await {

@@ -157,13 +157,7 @@ impl Deciding {
         confinement.namespaces = offer.mounts.is_ok().then_some(namespaces);
         // Without root, the broker renames the directories that the kernel refuses to rename.
         confinement.brokered = namespaces.user && offer.redirects.is_ok();
-        Ok(SessionIsolation {
-            confinement: confinement.into(),
-            proxied: None,
-            denials: None,
-            variables: Vec::new(),
-            mount: None,
-        })
+        Ok(SessionIsolation::of(confinement))
     }
 
     /// # Errors
@@ -476,8 +470,7 @@ impl Sandbox {
         let mut env = config.env.clone();
         for (name, value) in user.map(User::variables).unwrap_or_default() {
             if !config.own_variables.iter().any(|own| own == name) {
-                env.retain(|(existing, _)| existing != name);
-                env.push((name.into(), value));
+                set_variable(&mut env, name, value);
             }
         }
         env

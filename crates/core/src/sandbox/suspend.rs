@@ -6,15 +6,13 @@
 //! A shell takes what it had from its environment from that of its new place, so an archive has neither that nor any secret of the
 //! program that had the sandbox. Sessions begin with the rules of the new sandbox, whatever the archive says.
 
-use super::checkpoint::KeptSession;
-use super::keep::unavailable;
-use super::{DEFAULT_SESSION, NewSession, Sandbox, WhenBusy};
+use super::checkpoint::{KeptSession, prefix, written_down};
+use super::{NewSession, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
-use crate::private_directory;
 use crate::session::Saved;
 use crate::variables::EnvChange;
-use crate::workspace::{self, ArchiveOnDisk, Suspension};
+use crate::workspace::{self, ArchiveOnDisk, Suspension, bytes};
 use nacre_archive::About;
 use nacre_protocol::message;
 use nacre_protocol::shell::portable::{Move, moved_path};
@@ -125,7 +123,7 @@ impl Sandbox {
             sandbox.deleted_sessions_end().await;
             sandbox.keep_all(&sessions).await;
             let mut missing: Vec<String> = processes.iter().map(|id| format!("process {id}")).collect();
-            missing.extend(sessions.iter().flat_map(missing_of));
+            missing.extend(sessions.iter().flat_map(KeptSession::missing));
             missing.truncate(MAX_TEXTS);
             let suspended = {
                 let sandbox = sandbox.clone();
@@ -153,12 +151,7 @@ impl Sandbox {
     /// # Errors
     /// `STATE_DIR_UNAVAILABLE`.
     pub fn archives(&self) -> Result<PathBuf, Error> {
-        let state_dir = &self.inner.config.state_dir;
-        let archives = state_dir.join("archives");
-        for directory in [state_dir, &archives] {
-            private_directory::create(directory).map_err(|refused| unavailable(directory, &refused))?;
-        }
-        Ok(archives)
+        self.state_directory("archives")
     }
 
     fn write_archive(&self, path: &Path, sessions: Vec<KeptSession>, missing: Vec<String>) -> Result<Suspended, Error> {
@@ -177,7 +170,6 @@ impl Sandbox {
             missing,
             ..About::default()
         };
-        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let sessions = sessions.into_iter().map(|KeptSession { new, saved }| ArchivedSession {
             id: new.id,
             cwd: new.cwd.as_deref().map(bytes),
@@ -191,10 +183,7 @@ impl Sandbox {
             workspace: self.inner.workspace.as_ref().map(|workspace| bytes(workspace.path())),
             sessions: sessions.collect(),
         };
-        let states = message::encode(&archived).map_err(|error| {
-            Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
-        })?;
-        let suspension = Suspension { about, states, owner: self.owner()? };
+        let suspension = Suspension { about, states: written_down(&archived)?, owner: self.owner()? };
         let failed = |error: &io::Error| file_error("write", path, error);
         let new = NewFile::create(path).map_err(|error| failed(&error))?;
         let to = new.file.try_clone().map_err(|error| failed(&error))?.into();
@@ -286,10 +275,9 @@ impl Sandbox {
         {
             return Err(damaged());
         }
-        let here = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        let mut moves: Vec<Move> = vec![(cwd.clone(), here(&config.cwd))];
+        let mut moves: Vec<Move> = vec![(cwd.clone(), bytes(&config.cwd))];
         let root = self.inner.workspace.as_ref().map_or(&*config.cwd, |workspace| workspace.path());
-        moves.push((workspace.unwrap_or(cwd), here(root)));
+        moves.push((workspace.unwrap_or(cwd), bytes(root)));
         moves.retain(|(from, to)| from != to && from != b"/" && from.starts_with(b"/"));
         let mut missing = Vec::new();
         let sessions = sessions.into_iter().map(|session| {
@@ -339,17 +327,6 @@ impl ArchivedSession {
         let new = NewSession { id, cwd, env, survive_exit, ..NewSession::default() };
         KeptSession { new, saved: saved.moved(moves) }
     }
-}
-
-/// What the shell of a session has that no other one can have.
-fn missing_of(session: &KeptSession) -> Vec<String> {
-    let of = prefix(&session.new.id);
-    session.saved.not_restored().into_iter().map(|text| format!("{of}{text}")).collect()
-}
-
-/// What a text about a session begins with.
-fn prefix(id: &str) -> String {
-    if id == DEFAULT_SESSION { String::new() } else { format!("session '{id}': ") }
 }
 
 fn rejected(reason: &str) -> Error {

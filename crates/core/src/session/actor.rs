@@ -500,11 +500,7 @@ impl Session {
             Action::SetUp => self.set_up(),
             Action::Isolate => self.isolate(true),
             Action::ForkStandby { command_follows } => self.fork_standby(command_follows),
-            Action::ForkProcess(ticket, source) => {
-                if let Some(Call::Start(request)) = self.calls.take(ticket) {
-                    self.fork_process(*request, source);
-                }
-            }
+            Action::ForkProcess(ticket, source) => self.fork_process(ticket, source),
             Action::Run(ticket) => self.run_command(ticket),
             Action::SetEnv(ticket) => self.send_env(ticket),
             Action::LoseState => self.engine.lose_state("no standby had it when the shell died"),

@@ -317,23 +317,11 @@ mod tests {
         let config = SessionConfig {
             id: "test".into(),
             cwd: "/".into(),
-            env: Vec::new(),
             shell: "/bin/bash".into(),
             supervisor: "/bin/false".into(),
             survive_exit: true,
             uses_builtin: true,
-            feed: Default::default(),
-            on_end: Default::default(),
-            budgets: None,
-            group: None,
-            marks: Default::default(),
-            limits: Default::default(),
-            user: None,
-            isolate: None,
-            commands: None,
-            saved: None,
-            log: Default::default(),
-            kept: None,
+            ..SessionConfig::default()
         };
         Session::new(config, EndReason::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
     }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The configuration of a session's shell and its supervisor.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct SessionConfig {
     /// The session's id, for messages.
     pub id: String,
@@ -110,6 +110,13 @@ pub struct SessionIsolation {
     pub variables: Vec<(String, OsString)>,
     /// The mount of its workspace, until it is sent to the supervisor: it can be attached once.
     pub mount: Option<OwnedFd>,
+}
+
+impl SessionIsolation {
+    /// A confinement alone.
+    pub fn of(confinement: Confinement) -> Self {
+        Self { confinement: confinement.into(), proxied: None, denials: None, variables: Vec::new(), mount: None }
+    }
 }
 
 /// The configuration of a session's proxy.

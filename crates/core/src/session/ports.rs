@@ -11,7 +11,7 @@
 //! One case remains: a program of the same user opens a second socket at this address (`SO_REUSEPORT`) and closes it again
 //! between the two looks. It can then read what the caller sends, as it could read the memory of a program of its user.
 
-use crate::blocking::blocking;
+use crate::blocking::Turns;
 use crate::error::{Code, Error};
 use crate::process::listeners::{Kernel, Listener, listeners, listeners_here};
 use crate::process::ports::{network_of, owned};
@@ -26,7 +26,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpSocket;
-use tokio::sync::Semaphore;
 
 /// Time in which one of the listeners must take a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -60,7 +59,7 @@ pub struct Network {
 
 /// How the ports of a session are looked up.
 pub(super) struct PortLookup {
-    turns: Semaphore,
+    turns: Turns,
     /// In the session's network namespace.
     kernel: Option<Lock<Kernel>>,
 }
@@ -73,7 +72,7 @@ impl Default for PortLookup {
 
 impl PortLookup {
     pub(super) fn new(kernel: Option<Kernel>) -> Self {
-        Self { turns: Semaphore::new(MAX_LOOKUPS), kernel: kernel.map(Lock::new) }
+        Self { turns: Turns::new(MAX_LOOKUPS), kernel: kernel.map(Lock::new) }
     }
 }
 
@@ -101,7 +100,7 @@ impl Network {
     /// `ENGINE_ERROR` if the processes cannot be looked up.
     pub async fn ports(&self) -> Result<Vec<Port>, Error> {
         let network = self.clone();
-        self.look(move || {
+        let look = move || {
             let members = network.members().map_err(|error| unseen(&error))?;
             let listeners = network.listeners().map_err(|error| unseen(&error))?;
             let open = owned(&listeners, &members);
@@ -111,8 +110,8 @@ impl Network {
                 command: proc_table::command_line(&process, COMMAND_BYTES),
             };
             Ok(open.into_iter().map(port).collect())
-        })
-        .await
+        };
+        self.lookup.turns.run(look).await
     }
 
     /// Connects to a program of the session. `socket` makes a socket in the session's network namespace.
@@ -124,7 +123,7 @@ impl Network {
         R: Future<Output = Result<OwnedFd, Error>>,
     {
         let network = self.clone();
-        let targets = self.look(move || network.targets(port).map_err(|error| unseen(&error))).await?;
+        let targets = self.lookup.turns.run(move || network.targets(port).map_err(|error| unseen(&error))).await?;
         let attempts = async {
             for target in targets {
                 match self.connect_to(target, &socket).await {
@@ -147,20 +146,11 @@ impl Network {
         let stream = TcpSocket::from_std_stream(own).connect(address).await.map_err(|_| closed())?;
         let _ = stream.set_nodelay(true);
         let network = self.clone();
-        let again = self.look(move || network.listeners().map_err(|error| unseen(&error)));
+        let again = self.lookup.turns.run(move || network.listeners().map_err(|error| unseen(&error)));
         if rivals(&again.await?, address) != sockets {
             return Err(closed());
         }
         stream.into_std().map(OwnedFd::from).map_err(|error| unseen(&error))
-    }
-
-    /// Looks them up when it is this call's turn.
-    async fn look<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-    ) -> Result<T, Error> {
-        let _turn = self.lookup.turns.acquire().await.map_err(|_| Error::engine_failed())?;
-        blocking(work).await
     }
 
     /// The running processes of the session in its network namespace. A confined program can create no other, and others of

@@ -1,9 +1,8 @@
 //! Archives of sandboxes.
 
-use super::keeper::{Answer, ask_once, failed, other_answer, read_all, read_list, unreadable};
+use super::keeper::{Answer, ask_once, failed, other_answer, read_value, unreadable};
 use crate::error::Error;
 use nacre_archive::About;
-use nacre_protocol::message;
 use nacre_protocol::workspace::{KeeperReply, KeeperRequest};
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -45,7 +44,7 @@ pub fn write_archive(supervisor: &Path, suspension: Suspension, to: OwnedFd) -> 
 /// `ARCHIVE_REJECTED`.
 pub fn read_archive(supervisor: &Path, file: File) -> Result<(About, Vec<u8>), Error> {
     let (_, read) = ask_once(supervisor, &KeeperRequest::ReadArchive, Some(file.into()), None)?;
-    let (about, states): (Vec<u8>, Vec<u8>) = message::decode(&read_all(read)?).map_err(|error| unreadable(&error))?;
+    let (about, states): (Vec<u8>, Vec<u8>) = read_value(read)?;
     let about = serde_json::from_slice(&about).map_err(|error| unreadable(&error.into()))?;
     Ok((about, states))
 }
@@ -58,5 +57,5 @@ pub(super) fn suspend_request(Suspension { about, states, owner }: Suspension) -
 
 pub(super) fn written((reply, missing): Answer) -> Result<ArchiveOnDisk, Error> {
     let KeeperReply::Suspended { bytes, files } = reply else { return Err(other_answer()) };
-    Ok(ArchiveOnDisk { bytes, files, missing: read_list(missing)? })
+    Ok(ArchiveOnDisk { bytes, files, missing: read_value(missing)? })
 }

@@ -122,25 +122,20 @@ pub(super) fn post(keeper: &OwnedFd, request: &KeeperRequest, file: Option<Owned
 pub(super) fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<Answer, Error>> {
     let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reply, descriptors): (KeeperReply, Vec<OwnedFd>) = answer;
-    Ok(match reply {
+    let name = id.unwrap_or_default();
+    let (code, message) = match reply {
         KeeperReply::Unsupported(reason) => {
-            Err(Error::new(Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}")))
+            (Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}"))
         }
-        KeeperReply::InUse(user) => {
-            let message = format!("the workspace '{}' is in use: {user}", id.unwrap_or_default());
-            Err(Error::new(Code::WorkspaceInUse, message))
-        }
+        KeeperReply::InUse(user) => (Code::WorkspaceInUse, format!("the workspace '{name}' is in use: {user}")),
         KeeperReply::Lost(reason) => {
-            let message = format!("the workspace '{}' cannot be opened again: {reason}", id.unwrap_or_default());
-            Err(Error::new(Code::WorkspaceLost, message))
+            (Code::WorkspaceLost, format!("the workspace '{name}' cannot be opened again: {reason}"))
         }
-        KeeperReply::Missing => Err(missing(id)),
-        KeeperReply::Rejected(reason) => {
-            Err(Error::new(Code::ArchiveRejected, format!("the archive cannot be used: {reason}")))
-        }
-        KeeperReply::Differs { paths, count } => Err(differs(paths, count)),
+        KeeperReply::Missing => return Ok(Err(missing(id))),
+        KeeperReply::Rejected(reason) => (Code::ArchiveRejected, format!("the archive cannot be used: {reason}")),
+        KeeperReply::Differs { paths, count } => return Ok(Err(differs(paths, count))),
         KeeperReply::TooLarge(limit) => {
-            Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
+            (Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}"))
         }
         KeeperReply::Failed { errno, doing } => {
             let code = match errno {
@@ -150,30 +145,31 @@ pub(super) fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<A
                 libc::EACCES | libc::EPERM => Code::PermissionDenied,
                 _ => Code::EngineError,
             };
-            let reason = io::Error::from_raw_os_error(errno);
-            Err(Error::new(code, format!("cannot {doing}: {reason}")))
+            (code, format!("cannot {doing}: {}", io::Error::from_raw_os_error(errno)))
         }
-        reply => Ok((reply, descriptors.into_iter().next())),
-    })
+        reply => return Ok(Ok((reply, descriptors.into_iter().next()))),
+    };
+    Ok(Err(Error::new(code, message)))
 }
 
 /// The error for a real directory that is not as it was below the files of an archive.
 fn differs(paths: Vec<Vec<u8>>, count: u64) -> Error {
-    let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
-    let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+    let shown = shown(&paths, count);
     let message = format!(
-        "the real directory has another '{first}'{more} than the one that the archive was made above: bring it there, or use onDifference: 'report'"
+        "the real directory has another {shown} than the one that the archive was made above: bring it there, or use onDifference: 'report'"
     );
     Error { paths, ..Error::new(Code::WorkspaceConflict, message) }
 }
 
-pub(super) fn missing(id: Option<&str>) -> Error {
-    Error::new(Code::FileNotFound, format!("there is no workspace '{}'", id.unwrap_or_default()))
+/// The first of some paths, and how many more there are.
+pub(super) fn shown(paths: &[Vec<u8>], count: u64) -> String {
+    let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+    let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+    format!("'{first}'{more}")
 }
 
-/// Reads the list of a reply.
-pub(super) fn read_list<T: DeserializeOwned>(file: Option<OwnedFd>) -> Result<Vec<T>, Error> {
-    read_value(file)
+pub(super) fn missing(id: Option<&str>) -> Error {
+    Error::new(Code::FileNotFound, format!("there is no workspace '{}'", id.unwrap_or_default()))
 }
 
 /// Reads the value of a reply.

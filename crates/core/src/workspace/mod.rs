@@ -14,7 +14,7 @@ use crate::error::{Code, Error};
 use crate::private_directory::{self, RefusedDirectory};
 use crate::sys;
 use archives::{suspend_request, written};
-use keeper::{Answer, RunningKeeper, exchange, failed, other_answer, post, read_all, read_list, read_value, receive};
+use keeper::{Answer, RunningKeeper, exchange, failed, other_answer, post, read_all, read_value, receive, shown};
 use nacre_containment::lock::Lock;
 use nacre_containment::mount_table;
 use nacre_protocol::confinement;
@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+use stores::unavailable;
 
 /// What a workspace is, and where its layers are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -207,7 +208,7 @@ impl Workspace {
     /// As for [`Workspace::share`], and `ENGINE_ERROR` if the directories cannot be compared.
     pub fn changes(&self, paths: Option<Vec<Vec<u8>>>, stop: &Stop) -> Result<Option<Vec<WorkspaceChange>>, Error> {
         let answer = self.compare(&KeeperRequest::Changes { paths }, stop)?;
-        answer.map(|(_, file)| read_list(file)).transpose()
+        answer.map(|(_, file)| read_value(file)).transpose()
     }
 
     /// The changed paths in groups, with hunks of at most `max_bytes` together; otherwise as [`Workspace::changes`].
@@ -221,7 +222,7 @@ impl Workspace {
         stop: &Stop,
     ) -> Result<Option<Vec<ReviewedChange>>, Error> {
         let answer = self.compare(&KeeperRequest::Review { paths, max_bytes }, stop)?;
-        answer.map(|(_, file)| read_list(file)).transpose()
+        answer.map(|(_, file)| read_value(file)).transpose()
     }
 
     /// The command that has last written a path, if its step is kept.
@@ -242,16 +243,11 @@ impl Workspace {
     /// same paths, `FILE_NOT_FOUND` if a path names no change or a hunk does not exist, `NO_SPACE` and `PERMISSION_DENIED`.
     pub fn commit(&self, chosen: impl Into<Chosen>, force: bool, sync: bool, withholds: bool) -> Result<Commit, Error> {
         match self.request(&KeeperRequest::Commit { chosen: chosen.into(), force, sync, withholds })? {
-            (KeeperReply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
+            (KeeperReply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_value(skipped)? }),
             (KeeperReply::Conflict, paths) => {
-                let paths: Vec<Vec<u8>> = read_list(paths)?;
-                let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
-                let message = match paths.len() {
-                    0 | 1 => format!("other programs have changed '{first}' in the real directory"),
-                    count => {
-                        format!("other programs have changed '{first}' and {} more in the real directory", count - 1)
-                    }
-                };
+                let paths: Vec<Vec<u8>> = read_value(paths)?;
+                let shown = shown(&paths, paths.len() as u64);
+                let message = format!("other programs have changed {shown} in the real directory");
                 Err(Error { paths, ..Error::new(Code::WorkspaceConflict, message) })
             }
             (reply, _) => Err(no_change(reply)),
@@ -416,16 +412,20 @@ impl Workspace {
     /// As for [`Workspace::share`].
     pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
         let copy = fork.copy()?;
+        self.open_with(FirstLayers::Fork(fork.origin.clone(), copy))?;
+        self.knows_branches_of(fork);
+        Ok(())
+    }
+
+    /// Opens the workspace, which nothing has used before.
+    fn open_with(&self, beginning: FirstLayers) -> Result<(), Error> {
         let mut socket = self.socket.lock();
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
-        let opened = self.open(FirstLayers::Fork(fork.origin.clone(), copy));
-        opened.map(|opened| {
-            *socket = Some(opened);
-            self.release(&mut socket);
-            self.knows_branches_of(fork);
-        })
+        *socket = Some(self.open(beginning)?);
+        self.release(&mut socket);
+        Ok(())
     }
 
     /// Brings in what another workspace has changed since both were one, before any program runs. `side` is its number, from 1;
@@ -463,16 +463,9 @@ impl Workspace {
     /// # Errors
     /// `ARCHIVE_REJECTED`, `WORKSPACE_CONFLICT`, and as for [`Workspace::share`]. Nothing has been created.
     pub fn open_archived(&self, file: OwnedFd, unpacking: Unpacking) -> Result<Vec<Vec<u8>>, Error> {
-        {
-            let mut socket = self.socket.lock();
-            if self.is_closed() {
-                return Err(Error::sandbox_destroyed());
-            }
-            *socket = Some(self.open(FirstLayers::Archive(unpacking, file))?);
-            self.release(&mut socket);
-        }
+        self.open_with(FirstLayers::Archive(unpacking, file))?;
         let (_, paths) = self.request(&KeeperRequest::Differing)?;
-        read_list(paths)
+        read_value(paths)
     }
 
     /// Writes an archive with what programs see beside the real directory to an empty file. No program may write meanwhile.
@@ -494,7 +487,7 @@ impl Workspace {
     /// As for [`Workspace::changes`].
     pub fn checkpoints(&self) -> Result<Vec<Point>, Error> {
         let (_, file) = self.request(&KeeperRequest::Checkpoints)?;
-        read_list(file)
+        read_value(file)
     }
 
     /// Deletes a checkpoint.
@@ -549,19 +542,15 @@ impl Workspace {
     ///
     /// A commit that is running is completed, or has changed nothing. A fork that is running fails. Other calls that are running may fail.
     pub fn close(&self) {
-        self.end_keeper();
+        let closed = std::mem::replace(&mut *self.keeper.lock(), KeeperState::Closed);
+        if let KeeperState::Running(keeper) = closed {
+            keeper.close();
+        }
         // A call that holds one of them closes it at its end.
         for socket in [&self.socket, &self.shares] {
             if let Some(mut socket) = socket.try_lock() {
                 *socket = None;
             }
-        }
-    }
-
-    fn end_keeper(&self) {
-        let closed = std::mem::replace(&mut *self.keeper.lock(), KeeperState::Closed);
-        if let KeeperState::Running(keeper) = closed {
-            keeper.close();
         }
     }
 
@@ -665,10 +654,7 @@ impl Workspace {
     fn open(&self, beginning: FirstLayers) -> Result<OwnedFd, Error> {
         let Options { path, id, directory, memory, max_bytes, undo_steps: _, passes_mounts } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
-        let unavailable = |error: RefusedDirectory| {
-            let message = format!("cannot use {} for workspaces: {error}", self.stores.display());
-            Error::new(Code::StateDirUnavailable, message)
-        };
+        let unavailable = |refused: RefusedDirectory| unavailable(&self.stores, &refused);
         if let Some(state_dir) = self.stores.parent().filter(|_| directory.is_none()) {
             private_directory::create(state_dir).map_err(unavailable)?;
         }
@@ -732,7 +718,8 @@ impl Workspace {
     }
 }
 
-fn bytes(path: &Path) -> Vec<u8> {
+/// A path as the keeper and archives have it.
+pub(crate) fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 

@@ -1,9 +1,9 @@
 //! The layers of all workspaces: calls that need no workspace.
 
 use super::bytes;
-use super::keeper::{ask_once, missing, read_list};
+use super::keeper::{ask_once, missing, read_value};
 use crate::error::{Code, Error};
-use crate::private_directory;
+use crate::private_directory::{self, RefusedDirectory};
 use nacre_protocol::workspace::{self as protocol, KeeperRequest, Offer};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub fn list(supervisor: &Path, directory: &Path) -> Result<Vec<Named>, Error> {
         return Ok(Vec::new());
     }
     let (_, found) = ask_once(supervisor, &KeeperRequest::List { stores: bytes(directory) }, None, None)?;
-    let found: Vec<protocol::Named> = read_list(found)?;
+    let found: Vec<protocol::Named> = read_value(found)?;
     let named = |protocol::Named { id, path, in_use, used_at }: protocol::Named| {
         let path = path.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path)));
         Named { id, path, in_use, used_at }
@@ -62,10 +62,12 @@ pub fn delete(supervisor: &Path, directory: &Path, id: &str) -> Result<(), Error
 }
 
 fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
-    private_directory::check(directory).map_err(|error| {
-        let message = format!("cannot use {} for workspaces: {error}", directory.display());
-        Error::new(Code::StateDirUnavailable, message)
-    })
+    private_directory::check(directory).map_err(|refused| unavailable(directory, &refused))
+}
+
+pub(super) fn unavailable(directory: &Path, refused: &RefusedDirectory) -> Error {
+    let message = format!("cannot use {} for workspaces: {refused}", directory.display());
+    Error::new(Code::StateDirUnavailable, message)
 }
 
 /// What this machine offers to workspaces with this state directory. A process of its own tries it, because it changes its

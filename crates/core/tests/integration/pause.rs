@@ -60,9 +60,8 @@ fn a_commit_sees_what_a_background_process_writes_at_one_moment() {
     assert_eq!((pid_of(&process), process.life().end), (pid, None));
 }
 
-#[test]
-fn a_process_stops_during_a_pause_and_goes_on_after_it() {
-    let Some(place) = Place::with_groups() else { return };
+/// Checks that a process, and a job of the shell, stop during a pause and go on after it.
+fn check_that_programs_stop(place: &Place) {
     let process = place.process("while :; do :; done");
     // Of the shell itself, with no group of its own.
     let job = Pid::new(place.exec("while :; do :; done & echo $!").parse().unwrap()).unwrap();
@@ -70,6 +69,12 @@ fn a_process_stops_during_a_pause_and_goes_on_after_it() {
     assert!(!is_active(pid_of(&process)) && !is_active(job));
     drop(pause);
     until("both go on", || is_active(pid_of(&process)) && is_active(job));
+}
+
+#[test]
+fn a_process_stops_during_a_pause_and_goes_on_after_it() {
+    let Some(place) = Place::with_groups() else { return };
+    check_that_programs_stop(&place);
     assert_eq!(place.exec("echo shell; kill $!; wait; echo $?"), "shell\n0");
 }
 
@@ -97,12 +102,7 @@ fn the_programs_of_another_user_stop_too() {
         return;
     }
     let Some(place) = Place::of(Kind { is_another_user: true, ..Kind::default() }).if_it_has_groups() else { return };
-    let process = place.process("while :; do :; done");
-    let job = Pid::new(place.exec("while :; do :; done & echo $!").parse().unwrap()).unwrap();
-    let pause = place.pause();
-    assert!(!is_active(pid_of(&process)) && !is_active(job));
-    drop(pause);
-    until("both go on", || is_active(pid_of(&process)) && is_active(job));
+    check_that_programs_stop(&place);
     assert_eq!(place.exec("id -u"), "54321");
 }
 

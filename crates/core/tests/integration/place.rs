@@ -63,28 +63,18 @@ impl Place {
         let filesystem = filesystem.unwrap_or_default();
         let rules = Rules { own_processes: kind.is_isolated, filesystem, ..Rules::default() };
         let sandbox = Sandbox::new(Config {
-            budget: None,
             cwd: real.clone(),
             env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-            shell: None,
             supervisor: supervisor(),
             survive_exit: true,
             state_dir: directory.path().join("state"),
-            keep: None,
             jobs_root: directory.path().join("jobs"),
             force_plain: kind.without_builtin,
             force_subreaper: kind.without_groups,
-            limits: Default::default(),
             user: kind.is_another_user.then_some(UserSpec::Ids { uid: 54_321, gid: 54_321 }),
             isolation: is_isolated.then(|| Isolation { rules, hosts: Hosts::default() }),
             workspace: Some(nacre_core::workspace::Options { path: real, ..Default::default() }),
-            commands: None,
-            on_function: nacre_core::functions::OnFunction::default(),
-            own_variables: Vec::new(),
-            log: Default::default(),
-            on_question: Default::default(),
-            on_traced: Default::default(),
-            on_end: Default::default(),
+            ..Config::default()
         });
         Self { sandbox, directory }
     }
@@ -271,18 +261,8 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         supervisor: supervisor(),
         survive_exit: true,
         uses_builtin: true,
-        feed: Default::default(),
-        on_end: Default::default(),
-        budgets: None,
-        group: None,
-        marks: Default::default(),
-        limits: Default::default(),
-        user: None,
         isolate,
-        commands: None,
-        saved: None,
-        log: Default::default(),
-        kept: None,
+        ..session::SessionConfig::default()
     })
     .unwrap()
 }

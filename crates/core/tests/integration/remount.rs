@@ -492,13 +492,7 @@ impl Own {
             let (path, store) = (place.clone(), "/proc/nothing".into());
             confinement.workspace = Some(Workspace { path, store, outside: Vec::new(), passes_mounts: false });
             let mount = Some(mounts.lock().unwrap().remove(0));
-            Ok(SessionIsolation {
-                confinement: confinement.into(),
-                proxied: None,
-                denials: None,
-                variables: Vec::new(),
-                mount,
-            })
+            Ok(SessionIsolation { mount, ..SessionIsolation::of(confinement) })
         }));
         Self { session: spawn_session("own", Some(isolate)), path, asked }
     }

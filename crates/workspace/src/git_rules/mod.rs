@@ -134,7 +134,7 @@ impl<'a> GitRules<'a> {
         let outside = |all: &[(Vec<u8>, Vec<u8>)]| {
             let rules = |(prefix, text): &(Vec<u8>, Vec<u8>)| {
                 let mut rules = DirectoryRules::default();
-                rules.add_attributes(&text[..text.len().min(MAX_BYTES as usize)], drivers);
+                rules.add_attributes(text, drivers);
                 (prefix.clone(), rules)
             };
             all.iter().map(rules).collect()

@@ -12,8 +12,9 @@ export function completeEnv(
   changes: EnvLists | undefined,
   extend: boolean,
 ): { names: string[]; values: string[] } {
+  const begin = extend ? process.env : { PATH: DEFAULT_PATH, HOME: homeDirectory(), LANG: 'C.UTF-8' }
   const env = new Map<string, string>()
-  for (const [name, value] of Object.entries(extend ? process.env : bareEnv())) {
+  for (const [name, value] of Object.entries(begin)) {
     if (value !== undefined) env.set(name, value)
   }
   for (const [index, name] of (changes?.names ?? []).entries()) {
@@ -22,10 +23,6 @@ export function completeEnv(
     else env.delete(name)
   }
   return { names: [...env.keys()], values: [...env.values()] }
-}
-
-function bareEnv(): Record<string, string> {
-  return { PATH: DEFAULT_PATH, HOME: homeDirectory(), LANG: 'C.UTF-8' }
 }
 
 /** The user's home, or / for a user missing from the user database, where os.homedir() throws. */

@@ -5,7 +5,7 @@
  * of a path with its own link, and the rule would allow the link's target.
  */
 import { fs, path } from '../../../base/builtin.js'
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption } from '../../../base/errors.js'
 import { below } from '../../../base/working-directory.js'
 import type { NativeIsolation, NativeSecret } from '../../../boundary/index.js'
 import {
@@ -17,10 +17,10 @@ import {
 import { quote } from '../../../schema/read.js'
 import { nameOf } from '../rule-functions.js'
 import { planMounts } from './mounts.js'
+import { isWithin, linkTarget, realOf } from './places.js'
 import { planLog } from './request-log.js'
 import { planAuthorities, planRequests, planSecrets } from './secrets.js'
 import { isAllowed } from './strictness.js'
-import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
 
@@ -133,8 +133,7 @@ export function planOuterIsolation(
   )
   if (reaching === undefined) return plan
   const place = reaching === '.' ? "the sandbox's cwd" : `${quote(reaching)} of the sandbox's cwd`
-  throw new OptionError(
-    'INVALID_OPTION',
+  throw invalidOption(
     `isolation lets programs write below ${place}, which is '/', and so everywhere: ` +
       'set cwd to the directory of a project, or isolation.filesystem.write',
   )
@@ -155,11 +154,7 @@ function withoutDots(file: string): string {
 
 /** The path with links resolved; unchanged if it does not exist. */
 function followed(file: string): string {
-  try {
-    return fs.realpathSync.native(file)
-  } catch {
-    return file
-  }
+  return realOf(file) ?? file
 }
 
 /** The kernel's limit for links in one path. */
@@ -181,18 +176,10 @@ export function destination(file: string, links = 0): string {
   return destination(withoutDots(`${from}/${target}`), links + 1)
 }
 
-function linkTarget(file: string): string | undefined {
-  try {
-    return fs.readlinkSync(file)
-  } catch {
-    return undefined
-  }
-}
-
 /** Accepts a missing path only for the sandbox's own directory, which the first call reports. */
 function existing(file: string, cwd: string, name: string): string {
   if (file !== cwd && !fs.existsSync(file)) {
-    throw new OptionError('INVALID_OPTION', `${name} must exist: create it. There is no '${file}'`)
+    throw invalidOption(`${name} must exist: create it. There is no '${file}'`)
   }
   return followed(file)
 }
@@ -200,8 +187,7 @@ function existing(file: string, cwd: string, name: string): string {
 /** Refuses a missing path below a writable directory: any program could create it. */
 function protectable(file: string, write: string[], bestEffort: boolean, name: string): string {
   if (!bestEffort && !fs.existsSync(file) && write.some((root) => isWithin(file, root))) {
-    throw new OptionError(
-      'INVALID_OPTION',
+    throw invalidOption(
       `${name} must exist below a writable directory: there is no '${file}'. Create it, or set bestEffort`,
     )
   }

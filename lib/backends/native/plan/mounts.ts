@@ -7,7 +7,7 @@ import { fs, path } from '../../../base/builtin.js'
 import { invalidOption, type OptionError } from '../../../base/errors.js'
 import type { NativeMount } from '../../../boundary/index.js'
 import type { CheckedMount } from '../../../schema/isolation-rules.js'
-import { isWithin } from './within.js'
+import { isWithin, realOf } from './places.js'
 
 /** The view has its own ones of these, and a source there would show the machine's. */
 const OWN = ['/proc', '/dev', '/sys']
@@ -102,14 +102,6 @@ function existing(file: string): string {
 function kindOf(file: string): 'directory' | 'other' | undefined {
   try {
     return fs.lstatSync(file).isDirectory() ? 'directory' : 'other'
-  } catch {
-    return undefined
-  }
-}
-
-function realOf(file: string): string | undefined {
-  try {
-    return fs.realpathSync.native(file)
   } catch {
     return undefined
   }

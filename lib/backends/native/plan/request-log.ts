@@ -1,8 +1,8 @@
 /** The log of requests of the isolation rules, for this machine. */
 import { fs, path } from '../../../base/builtin.js'
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption, type OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
-import { isWithin } from './within.js'
+import { isWithin, realOf } from './places.js'
 
 const NAME = 'isolation.network.log'
 
@@ -30,14 +30,6 @@ export function requireLog(given: string | undefined, sandbox: NativeIsolation):
   throw refused("of a session must be the sandbox's: leave it out, or give it to the sandbox")
 }
 
-function realOf(directory: string): string | undefined {
-  try {
-    return fs.realpathSync.native(directory)
-  } catch {
-    return undefined
-  }
-}
-
 function refused(rule: string): OptionError {
-  return new OptionError('INVALID_OPTION', `${NAME} ${rule}`)
+  return invalidOption(`${NAME} ${rule}`)
 }

@@ -2,7 +2,7 @@
 
 import { loadAddon } from '../../../addon/load.js'
 import { crypto } from '../../../base/builtin.js'
-import { invalidOption, OptionError } from '../../../base/errors.js'
+import { invalidOption } from '../../../base/errors.js'
 import type { NativeIsolation, NativeSecret } from '../../../boundary/index.js'
 import type { CheckedPlace, CheckedSecret } from '../../../schema/isolation-rules.js'
 import { nameOf } from '../rule-functions.js'
@@ -19,8 +19,7 @@ export function planSecrets(
       const [value, own] = typeof given === 'string' ? [given, undefined] : ['', nameOf(given)]
       const same = known.find((one) => one.name === name && one.value === value && one.function === own)
       if (known.some((one) => one !== same && one.placeholder === placeholder))
-        throw new OptionError(
-          'INVALID_OPTION',
+        throw invalidOption(
           `isolation.network.secrets.${name}.placeholder must be another one: it stands for a secret of the sandbox`,
         )
       return {
@@ -67,8 +66,7 @@ export function planAuthorities(authorities: string[] = []): string[] {
       try {
         ;new (crypto().X509Certificate)(certificate)
       } catch {
-        throw new OptionError(
-          'INVALID_OPTION',
+        throw invalidOption(
           `isolation.network.authorities[${index}] must be certificates as PEM: one of them cannot be read`,
         )
       }

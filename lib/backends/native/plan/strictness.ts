@@ -1,18 +1,20 @@
 /** The rules of a session, compared with its sandbox's: missing ones are inherited, looser ones refused. */
-import { OptionError } from '../../../base/errors.js'
+import { invalidOption } from '../../../base/errors.js'
 import type { NativeIsolation, NativeProgram, NativeSecret } from '../../../boundary/index.js'
 import type { GivenRules } from '../../../schema/isolation-rules.js'
-import { isWithin } from './within.js'
+import { isWithin } from './places.js'
 
 /**
  * The planned rules of a session, with the sandbox's in place of those that it does not give. A preset gives all rules,
  * but does not open anything that the sandbox hides or protects.
  */
 export function inherit(
-  { preset, filesystem = {}, network, processes }: GivenRules,
+  rules: GivenRules,
   planned: NativeIsolation,
   sandbox: NativeIsolation,
 ): NativeIsolation {
+  const { preset, filesystem = {} } = rules
+  const { network, allow, deny, ask, answerer, programs, secrets, authorities } = sandbox
   const lacks = (rule: unknown) => rule === undefined && preset === undefined
   const closed = (rule: unknown, own: string[], inherited: string[]) => {
     if (rule !== undefined) return own
@@ -22,30 +24,18 @@ export function inherit(
     ...planned,
     ...(lacks(filesystem.read) && { read: sandbox.read }),
     ...(lacks(filesystem.write) && { write: sandbox.write }),
-    ...(lacks(network) && {
-      network: sandbox.network,
-      allow: sandbox.allow,
-      deny: sandbox.deny,
-      ask: sandbox.ask,
-      answerer: sandbox.answerer,
-      programs: sandbox.programs,
-      secrets: sandbox.secrets,
+    ...(lacks(rules.network) && {
+      ...{ network, allow, deny, ask, answerer, programs, secrets, authorities },
       requests: [],
       handlers: [],
-      authorities: sandbox.authorities,
     }),
-    ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
+    ...(lacks(rules.processes) && { ownProcesses: sandbox.ownProcesses }),
     hide: closed(filesystem.hide, planned.hide, sandbox.hide),
     protect: closed(filesystem.protect, planned.protect, sandbox.protect),
     privateCaches: planned.privateCaches || sandbox.privateCaches,
-    guarding: lacks(filesystem.write) ? sandbox.guarding : guardingIn(planned, sandbox),
+    // What the sandbox guards stays guarded, and git of a session cannot write where programs of the sandbox cannot.
+    guarding: lacks(filesystem.write) || planned.guarding === sandbox.guarding ? sandbox.guarding : 'project',
   }
-}
-
-/** What the sandbox guards stays guarded, and git of a session cannot write where programs of the sandbox cannot. */
-function guardingIn(planned: NativeIsolation, sandbox: NativeIsolation): NativeIsolation['guarding'] {
-  if (planned.guarding === sandbox.guarding) return planned.guarding
-  return 'project'
 }
 
 /**
@@ -55,10 +45,7 @@ function guardingIn(planned: NativeIsolation, sandbox: NativeIsolation): NativeI
 export function stricter(session: NativeIsolation, sandbox: NativeIsolation): NativeIsolation {
   const looser = LOOSER.find(([, isLooser]) => isLooser(session, sandbox))
   if (looser !== undefined) {
-    throw new OptionError(
-      'INVALID_OPTION',
-      `isolation.${looser[0]} of a session must be as strict as the sandbox's, or stricter`,
-    )
+    throw invalidOption(`isolation.${looser[0]} of a session must be as strict as the sandbox's, or stricter`)
   }
   const both = (own: string[], inherited: string[]) => [...new Set([...own, ...inherited])]
   return {

@@ -5,6 +5,7 @@ import { resolveFrom } from '../../../base/working-directory.js'
 import type { NativeWorkspaceConfig } from '../../../boundary/index.js'
 import type { workspaceOptions } from '../../../calls/workspace.js'
 import type { OptionValues } from '../../../schema/kind.js'
+import { isWithin, realOf } from './places.js'
 
 /** What the rules for the directory look at. Both paths are absolute. */
 interface Surroundings {
@@ -52,27 +53,16 @@ export function planWorkspace(
 }
 
 function realDirectory(named: string, name: string): string {
-  try {
-    const directory = fs.realpathSync.native(named)
-    if (fs.statSync(directory).isDirectory()) return directory
-  } catch {
-    // It does not exist, or cannot be reached.
-  }
-  throw refuse(name, named, 'must be an existing directory')
+  const directory = realOf(named)
+  if (directory === undefined || !fs.statSync(directory, { throwIfNoEntry: false })?.isDirectory())
+    throw refuse(name, named, 'must be an existing directory')
+  return directory
 }
 
 /** The path with the links of the part that exists. */
 function existing(file: string): string {
-  try {
-    return fs.realpathSync.native(file)
-  } catch {
-    const parent = path.dirname(file)
-    return parent === file ? file : path.join(existing(parent), path.basename(file))
-  }
-}
-
-function isWithin(file: string, root: string): boolean {
-  return file === root || file.startsWith(`${root}/`)
+  const parent = path.dirname(file)
+  return realOf(file) ?? (parent === file ? file : path.join(existing(parent), path.basename(file)))
 }
 
 function refuse(name: string, directory: string, rule: string): OptionError {

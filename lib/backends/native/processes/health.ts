@@ -1,14 +1,14 @@
 /**
  * The health check of a service: awaited at the start, and repeated on request.
  */
-import { pause, within } from '../../../base/waiting.js'
+import { within } from '../../../base/waiting.js'
 import type { HealthCheck } from '../../../requests/service.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan, ServicePlan } from '../plan/process.js'
 import { isOver, type ProcessHandle } from './handle.js'
 import { ATTEMPT_MS, succeedsHidden } from './hidden-command.js'
 import { serves, waitForPort } from './wait-for-port.js'
-import { exitedBeforeReady, notInTime, waitForLog } from './waits.js'
+import { waitForLog, waitUntil } from './waits.js'
 
 type CommandCheck = HealthCheck & { kind: 'command' }
 
@@ -24,15 +24,9 @@ export async function waitUntilHealthy(
   } else if (healthCheck.kind === 'log') {
     await waitForLog(handle, { pattern: healthCheck.pattern, cursor: 0, ...limits })
   } else {
-    const awaited = `\`${healthCheck.shown}\` succeeded`
-    await within(
-      limits,
-      async (stop) => {
-        const passed = await retry(handle, healthCheck, process, stop)
-        stop.throwIfAborted()
-        if (!passed) await exitedBeforeReady(handle, awaited)
-      },
-      () => notInTime(handle, awaited, limits.timeout),
+    const { shown, interval } = healthCheck
+    await waitUntil(handle, `\`${shown}\` succeeded`, { ...limits, interval }, (stop) =>
+      succeeds(handle.engine, healthCheck, process, stop),
     )
   }
 }
@@ -52,20 +46,6 @@ export async function isHealthy(
         : succeeds(handle.engine, healthCheck, process, stop),
     async () => false,
   )
-}
-
-/** Repeats a check until it passes. False if `stop` was aborted or the process has ended. */
-async function retry(
-  handle: ProcessHandle,
-  check: CommandCheck,
-  service: ProcessPlan,
-  stop: AbortSignal,
-): Promise<boolean> {
-  while (!stop.aborted && !isOver(handle.state)) {
-    if (await succeeds(handle.engine, check, service, stop)) return true
-    await Promise.race([pause(check.interval, stop), handle.ended])
-  }
-  return false
 }
 
 /** Runs a check's command in the session, directory and environment of the service. */

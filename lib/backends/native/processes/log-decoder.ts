@@ -93,6 +93,7 @@ export class LogDecoder {
   }
 }
 
-function streamName(stream: number): 'stdout' | 'stderr' {
+/** The name of a stream by its number in the log. */
+export function streamName(stream: number): 'stdout' | 'stderr' {
   return stream === STDERR ? 'stderr' : 'stdout'
 }

@@ -8,10 +8,8 @@ import type { NativeProcessRef } from '../../../boundary/index.js'
 import type { Encoding, Output, ProcessLogs } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
 import type { ProcessHandle } from './handle.js'
-import { LogDecoder } from './log-decoder.js'
+import { LogDecoder, streamName } from './log-decoder.js'
 import { LogReader } from './log-reader.js'
-
-const STDERR = 2
 
 /** Bytes of log that an error shows. */
 const TAIL_BYTES = 4096
@@ -33,7 +31,7 @@ export async function readWhole(
     for (const { stream, cursor, data } of log.pieces) {
       if (cursor > at) for (const text of Object.values(streams)) text.skip()
       at = cursor + data.length
-      streams[stream === STDERR ? 'stderr' : 'stdout'].add(data)
+      streams[streamName(stream)].add(data)
     }
     missing += log.dropped + log.lost
   }

@@ -172,10 +172,7 @@ export class ServiceLife {
     this.#change.announce()
     if (!hasFailed(end) || this.#isStopped()) return
     this.#failures = countFailures(this.#failures, end)
-    if (this.plan.restart === 'never') {
-      await this.#remember(handle)
-      return
-    }
+    if (this.plan.restart === 'never') return this.#remember(handle)
     const revival = this.#revivals.enter(this.#id)
     this.#revival = this.#revive(handle, revival).finally(() => {
       revival.leave()

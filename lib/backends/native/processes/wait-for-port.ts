@@ -6,33 +6,16 @@
  */
 
 import { ignoring } from '../../../base/errors.js'
-import { pause, within } from '../../../base/waiting.js'
 import type { PortPlan, PortProbe } from '../../../requests/waits.js'
 import { connect } from '../ports.js'
-import { isOver, type ProcessHandle } from './handle.js'
+import type { ProcessHandle } from './handle.js'
 import { httpStatusOn } from './http-probe.js'
-import { exitedBeforeReady, notInTime } from './waits.js'
+import { waitUntil } from './waits.js'
 
 export function waitForPort(handle: ProcessHandle, plan: PortPlan): Promise<void> {
-  const awaited = describeProbe(plan)
-  return within(
-    plan,
-    async (stop) => {
-      const ready = await Promise.race([handle.ended.then(() => false), probe(handle, plan, stop)])
-      stop.throwIfAborted()
-      if (!ready) await exitedBeforeReady(handle, awaited)
-    },
-    () => notInTime(handle, awaited, plan.timeout),
+  return waitUntil(handle, describeProbe(plan), plan, (stop) =>
+    Promise.race([handle.ended.then(() => false), serves(handle, plan, stop)]),
   )
-}
-
-/** Checks repeatedly. False if `stop` was aborted or the process has ended. */
-async function probe(handle: ProcessHandle, plan: PortProbe, stop: AbortSignal): Promise<boolean> {
-  while (!stop.aborted && !isOver(handle.state)) {
-    if (await serves(handle, plan, stop)) return true
-    await pause(plan.interval, stop)
-  }
-  return false
 }
 
 /** Checks once. */

@@ -3,7 +3,7 @@
  * end of the log, which usually shows the reason.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
-import { type WaitLimits, within } from '../../../base/waiting.js'
+import { pause, type WaitLimits, within } from '../../../base/waiting.js'
 import type {
   NativeConditions,
   NativeFirst,
@@ -14,7 +14,7 @@ import type { ProcessWaiting, SandboxErrorCode, WaitEnd } from '../../../calls/i
 import type { FoundLine } from '../../../protocol/endpoints.js'
 import { INPUT_AWAITED, type LogPlan, planInput, type WaitForPlan } from '../../../requests/waits.js'
 import { abortable, type Engine } from '../engine.js'
-import { describeEnd, exitOf, type ProcessHandle } from './handle.js'
+import { describeEnd, exitOf, isOver, type ProcessHandle } from './handle.js'
 import { linesOf } from './log-lines.js'
 import { readTail } from './log-text.js'
 import { waitingOf } from './waiting.js'
@@ -90,8 +90,29 @@ export function waitForLog(handle: ProcessHandle, plan: LogPlan): Promise<FoundL
   )
 }
 
-/** Rejects because the process ended. `awaited` completes the sentence, like 'it listened on port 3000'. */
-export async function exitedBeforeReady(handle: ProcessHandle, awaited: string): Promise<never> {
+/** Repeats a check until it passes, each `interval` ms. `awaited` completes the sentence, like 'it listened on port 3000'. */
+export function waitUntil(
+  handle: ProcessHandle,
+  awaited: string,
+  limits: WaitLimits & { interval: number },
+  check: (stop: AbortSignal) => Promise<boolean>,
+): Promise<void> {
+  return within(
+    limits,
+    async (stop) => {
+      while (!isOver(handle.state)) {
+        if (await check(stop)) return
+        await Promise.race([pause(limits.interval, stop), handle.ended])
+        stop.throwIfAborted()
+      }
+      await exitedBeforeReady(handle, awaited)
+    },
+    () => notInTime(handle, awaited, limits.timeout),
+  )
+}
+
+/** Rejects because the process ended. */
+async function exitedBeforeReady(handle: ProcessHandle, awaited: string): Promise<never> {
   const state = await handle.wait()
   const what = `${describe(state)} ${describeEnd(state)} before ${awaited}`
   throw await failure(handle, 'PROCESS_EXITED_BEFORE_READY', what)

@@ -75,10 +75,7 @@ export function addServe(program: Command): void {
       '--keep <name>',
       'keep sessions, and a copy-on-write workspace, under a name; the next server with this name goes on with them',
     )
-    .option(
-      '--state-dir <directory>',
-      'where they are kept (default: nacre-<uid> in the temporary directory)',
-    )
+    .addOption(flags.stateDirOption())
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']))
     .option(
       '--ask',

@@ -111,27 +111,28 @@ impl Session {
     }
 
     /// Starts a process from the shell or from the standby.
-    pub fn fork_process(&mut self, request: StartRequest, source: Source) {
-        self.start_process(request, |session, key, start| session.ask_for_fork(key, start, source));
+    pub fn fork_process(&mut self, ticket: Ticket, source: Source) {
+        self.start_process(ticket, |session, key, start| session.ask_for_fork(key, start, source));
     }
 
     /// Starts a process in a bash of its own, with the state after the last finished command.
-    pub fn launch_process(&mut self, request: StartRequest) {
-        self.start_process(request, Self::launch);
+    pub fn launch_process(&mut self, ticket: Ticket) {
+        self.start_process(ticket, Self::launch);
     }
 
     /// `ask` asks the shell or the supervisor.
     fn start_process(
         &mut self,
-        request: StartRequest,
+        ticket: Ticket,
         ask: impl FnOnce(&mut Self, Key, &mut Start) -> Result<ProcessEvent, Error>,
     ) {
+        let Some(Call::Start(request)) = self.calls.take(ticket) else { return };
         if request.process.is_doomed() {
             return request.refuse(self.cx.ended_error());
         }
         // Keys of processes and numbers of requests form one sequence, so a number identifies a fork.
         let key = self.cx.numbers.next();
-        let mut start = Start::new(request);
+        let mut start = Start::new(*request);
         match ask(self, key, &mut start) {
             Ok(event) => {
                 self.background.starts.insert(key, start);

@@ -112,11 +112,7 @@ impl Session {
                 self.cx.timers.clear(Timer::Idle);
                 self.cx.events.push_back(Event::StandbyForked);
             }
-            Action::ForkProcess(ticket, _) => {
-                if let Some(Call::Start(request)) = self.calls.take(ticket) {
-                    self.launch_process(*request);
-                }
-            }
+            Action::ForkProcess(ticket, _) => self.launch_process(ticket),
             Action::Run(ticket) => {
                 let Some(Call::Exec(request, _)) = self.calls.take(ticket) else { return };
                 self.cx.timers.clear(Timer::Idle);
