@@ -9,9 +9,12 @@ import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { type EngineOptions, openSandbox } from 'nacre/engine'
 import { describe, expect, it } from 'vitest'
+import { asOrdinaryUser, obstacle } from '../helpers/ordinary-user.js'
 import { DOCKER, withStandIn } from '../helpers/stand-in-engine.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds } from '../helpers/until.js'
+
+const root = path.dirname(path.dirname(__dirname))
 
 describe('on this machine', () => {
   it('is a Sandbox, with the options that count there', async () => {
@@ -515,6 +518,23 @@ describe('the errors', () => {
         process.env.HOME = HOME
       }
     }))
+
+  it.each(['unset HOME', 'export HOME=relative'])(
+    'name the problem of a user without an account after %s',
+    (home) => {
+      expect(obstacle).toBe(undefined)
+      const script = `
+      import { openSandbox } from ${JSON.stringify(path.join(root, 'dist/engine/index.js'))}
+      for (const cwd of ['/', '/usr/share'])
+        await openSandbox({ where: 'container', engine: 'docker', cwd }).catch(({ code }) => console.log(code))`
+      const node = [process.execPath, '--input-type=module', '-e', script]
+      const shell = ['sh', '-c', `${home}; PATH=; exec "$@"`, 'sh']
+      const [program = '', ...words] = [...asOrdinaryUser, ...shell, ...node]
+      expect(execFileSync(program, words, { encoding: 'utf8' })).toMatch(
+        /^PROJECT_TOO_WIDE\n(ENGINE_NOT_FOUND|STATE_DIR_UNAVAILABLE)\n$/,
+      )
+    },
+  )
 
   it('refuse own directories outside of the project, and behind links', () =>
     withStandIn(['docker'], async ({ open, project }) => {

@@ -74,14 +74,15 @@ describe('the end of a host', () => {
           const worker = new Worker(source, { eval: true })
           await new Promise((resolve, reject) => { worker.once('message', resolve); worker.once('error', reject) })
           await worker.terminate()
+          print('ended ' + round + '.')
         }
-        print('done')
         setInterval(() => {}, 1000)
       }
       run()
     `
     const host = startHost(program)
-    await host.printed('done')
+    // Each has the time of a wait.
+    for (let round = 0; round < 20; round++) await host.printed(`ended ${round}.`)
     // The workers have ended and their host lives: only the host itself may carry the tag.
     const left = () => proc.tagged(host.tag).filter(({ pid }) => pid !== host.pid)
     const deadline = performance.now() + 10_000

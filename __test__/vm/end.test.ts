@@ -115,11 +115,14 @@ describe('a paused machine', () => {
     'can be destroyed',
     async () => {
       const { child, printed } = await start(`${PAUSE}
-        process.once('SIGUSR2', () => sandbox.destroy().then(() => console.log('destroyed')))`)
+        process.once('SIGUSR2', async () => {
+          await sandbox.destroy()
+          console.log(await sandbox.exec('true').catch(({ code }) => code))
+        })`)
       const known = descendants(child.pid as number).filter(({ name }) => name.startsWith('qemu'))
       child.kill('SIGUSR2')
       await until(
-        () => printed().includes('destroyed') || undefined,
+        () => printed().includes('SANDBOX_DESTROYED') || undefined,
         () => `it is not destroyed: ${printed()}`,
       )
       expect(known.filter(isAlive)).toEqual([])

@@ -5,7 +5,9 @@ import {
   copyFileSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -16,7 +18,7 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import type { Isolation } from 'nacre'
 import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engine'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { asOrdinaryUser, giveToOrdinaryUser, obstacle, ordinaryUser } from '../helpers/ordinary-user.js'
 import { temporary } from '../helpers/temporary.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -332,6 +334,47 @@ describe.each([
     BOOT_MS,
   )
 })
+
+it(
+  'serves an ordinary user: many files, a project in a mount to read only, a mount of what is hidden, mount(8)',
+  async () => {
+    expect(obstacle).toBe(undefined)
+    const top = temporary('nacre-vm-')
+    // Not in /tmp, which the guest has itself.
+    const home = mkdtempSync('/var/tmp/nacre-vm-home-')
+    onTestFinished(() => rmSync(home, { recursive: true }))
+    const cwd = path.join(top, 'project')
+    for (const directory of [cwd, path.join(home, '.aws')]) mkdirSync(directory)
+    for (let at = 0; at < 5000; at++) {
+      if (at % 200 === 0) mkdirSync(path.join(cwd, `${at / 200}`))
+      writeFileSync(path.join(cwd, `${Math.floor(at / 200)}/${at}`), 'x')
+    }
+    writeFileSync(path.join(top, 'beside'), 'beside')
+    writeFileSync(path.join(home, '.aws/config'), 'named')
+    writeFileSync(path.join(home, '.npmrc'), 'secret')
+    copyFileSync(ownKernel, path.join(home, 'vmlinux'))
+    giveToOrdinaryUser(home)
+    execFileSync('chown', ['-R', `${ordinaryUser}`, top])
+    const mounts = [top, path.join(home, '.aws')].map((source) => ({ source, readOnly: true }))
+    const words = ['env', '--unset=TZ', 'prlimit', '--nofile=1024:3000', '--']
+    const seen = await printedWithin(
+      [...words, ...asOrdinaryUser, `HOME=${home}`],
+      { kernel: path.join(home, 'vmlinux'), emulate: true, memory: '1g', cwd, mounts },
+      `const sandbox = await open()
+       const run = async (command) => console.log((await sandbox.exec(\`{ \${command}; } 2>&1\`)).stdout.trim())
+       await run('cat */* | wc -c; find . -type f -size +0 | wc -l; echo written > new; cat new')
+       await run('cat ../beside; echo x > ../beside; echo; cat ~/.aws/config; echo x > ~/.aws/config; cat ~/.npmrc')
+       await run('mount -t tmpfs none /mnt && getent hosts nacre | tr -s " "')
+       await run('stat -f -c %i /tmp /run /dev/shm /var/lib/nacre | sort -u | wc -l')
+       await run('echo TZ $TZ \${TZ-unset}')
+       await sandbox.destroy()`,
+    )
+    expect(seen).toMatch(
+      /^5000\n5000\nwritten\nbeside.*Read-only file system\n\nnamed.*Read-only file system\ncat: .*\.npmrc: No such file or directory\n127\.0\.0\.1 nacre\n1\nTZ unset\n$/,
+    )
+  },
+  BOOT_MS,
+)
 
 it(
   'opens on the command line, also twice for one project',

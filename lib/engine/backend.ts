@@ -43,7 +43,8 @@ export class ProgramBackend extends HttpBackend {
 
   async #destroy(): Promise<void> {
     try {
-      if (this.lost === undefined && !this.#link.isPaused) await super.destroy()
+      // A server that stands still cannot be asked.
+      if (this.lost === undefined) await (this.#link.isPaused ? this.leave(true) : super.destroy())
     } finally {
       await this.#link.close()
     }

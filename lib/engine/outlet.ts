@@ -3,6 +3,7 @@
  * carries the connections of the guest to its proxy, so whatever the guest does, this machine decides.
  */
 import { Sandbox } from '../backends/native/sandbox.js'
+import { refuseAborted } from '../base/abort.js'
 import type { EngineNetwork } from '../calls/engine.js'
 
 export interface Outlet {
@@ -26,6 +27,7 @@ export async function openOutlet(network: EngineNetwork, signal: AbortSignal | u
     return { pid: Number(pid), env, close: () => sandbox.destroy() }
   } catch (error) {
     await sandbox.destroy()
+    refuseAborted(signal, 'opening the sandbox')
     throw error
   }
 }

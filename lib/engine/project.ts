@@ -1,6 +1,7 @@
 /** The project of a container: what it has of this machine's files. */
 import { fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
+import { homeDirectory } from '../base/home.js'
 
 const { lstatSync, openSync, closeSync, readSync, realpathSync } = fs
 
@@ -47,7 +48,8 @@ export function refuseWide(directory: string, name: string): void {
 }
 
 function isWide(directory: string): boolean {
-  return homes().some((home) => isWithin(home, directory))
+  // A user may have no home directory.
+  return path.dirname(directory) === directory || homes().some((home) => isWithin(home, directory))
 }
 
 /**
@@ -64,7 +66,7 @@ export function isWithin(file: string, directory: string): boolean {
 
 /** The home directory of this user, also when HOME names another one. */
 export function homes(): string[] {
-  const found = [os.homedir()]
+  const found = [homeDirectory()]
   try {
     found.push(os.userInfo().homedir)
   } catch {

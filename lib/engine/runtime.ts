@@ -9,9 +9,10 @@ import { packageRoot } from '../addon/package-root.js'
 import { PLATFORMS, VERSION } from '../addon/platforms.js'
 import { findBuild, findPackage, programDirectories } from '../addon/search.js'
 import { refuseAborted } from '../base/abort.js'
-import { crypto, fs, os, path } from '../base/builtin.js'
+import { crypto, fs, path } from '../base/builtin.js'
 import { makeDirectories } from '../base/directories.js'
 import { SandboxError } from '../base/errors.js'
+import { homeDirectory } from '../base/home.js'
 import { call, reasonOf } from './call.js'
 import type { SearchPath } from './search-path.js'
 
@@ -113,9 +114,9 @@ function containerFiles(directory: string): Sources {
 
 function cacheDirectory(): string {
   const { XDG_CACHE_HOME = '' } = process.env
-  if (process.platform === 'darwin') return path.join(os.homedir(), 'Library/Caches/nacre/runtime')
+  if (process.platform === 'darwin') return path.join(homeDirectory(), 'Library/Caches/nacre/runtime')
   return path.join(
-    path.isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : path.join(os.homedir(), '.cache'),
+    path.isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : path.join(homeDirectory(), '.cache'),
     'nacre/runtime',
   )
 }

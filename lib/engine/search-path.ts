@@ -1,5 +1,6 @@
 /** Where programs of this machine are searched. */
-import { fs, os, path } from '../base/builtin.js'
+import { fs, path } from '../base/builtin.js'
+import { homeDirectory } from '../base/home.js'
 import { isWithin, projectOf } from './project.js'
 
 /** Programs that a graphical program starts have a short PATH. These are the places of the installers. */
@@ -23,7 +24,7 @@ export class SearchPath {
 
   constructor(writable: string[]) {
     this.#writable = writable
-    const known = (PLACES[process.platform] ?? []).map((place) => place.replace(/^~/, os.homedir()))
+    const known = (PLACES[process.platform] ?? []).map((place) => place.replace(/^~/, homeDirectory()))
     const given = (process.env.PATH ?? '').split(path.delimiter).filter((one) => path.isAbsolute(one))
     this.#directories = [...new Set([...given, ...known])].filter(
       (directory) => !isOfPackages(directory) && this.#isTrusted(directory),

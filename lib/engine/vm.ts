@@ -9,6 +9,7 @@ import { destination } from '../backends/native/plan/isolation.js'
 import { refuseAborted } from '../base/abort.js'
 import { fs, os, path } from '../base/builtin.js'
 import { invalidOption, isCode, SandboxError } from '../base/errors.js'
+import { homeDirectory } from '../base/home.js'
 import { absolute } from '../base/working-directory.js'
 import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
 import { encodeEnv } from '../schema/env.js'
@@ -86,13 +87,14 @@ async function planOf(values: Values, options: EngineOptions) {
     hide: hidden(),
   }
   const env = {
-    ...Object.fromEntries(VARIABLES.map((name) => [`NACRE_ENV_${name}`, process.env[name] ?? ''])),
+    // Those that are not set are left out: without TZ, the machine's time zone holds.
+    ...Object.fromEntries(VARIABLES.map((name) => [`NACRE_ENV_${name}`, process.env[name]])),
     PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
     // It reads settings in its home directory, and commands must not be able to write there.
     HOME: runtime,
     BUN_RUNTIME_TRANSPILER_CACHE_PATH: '0',
     NACRE_NATIVE_PATH: path.join(runtime, thisMachine().libc === 'musl' ? 'musl' : 'gnu'),
-    NACRE_HOME: os.homedir(),
+    NACRE_HOME: homeDirectory(),
   }
   const inside = {
     cwd,

@@ -1,5 +1,6 @@
 //! `--vm-init`: the first process of the guest. Mounts the machine's files, and starts the server.
 
+use crate::forget;
 use crate::initramfs::{MODULES, SETTINGS};
 use crate::machine;
 use crate::settings::{Guest, Server};
@@ -14,7 +15,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,9 @@ use std::time::Duration;
 const LOW: &str = "/low";
 const LAYER: &str = "/layer";
 const ROOT: &str = "/root";
+
+/// What the guest is called.
+const NAME: &str = "nacre";
 
 /// Flags of finit_module(2): the kernel unpacks the file.
 const COMPRESSED: libc::c_int = 4;
@@ -58,7 +62,7 @@ fn serve() -> io::Result<i32> {
     load_modules()?;
     let mut text = Vec::new();
     File::open(SETTINGS)?.take(MOST_SETTINGS).read_to_end(&mut text)?;
-    let Guest { places, server, has_outlet } = serde_json::from_slice(&text)?;
+    let Guest { places, server, has_outlet, descriptors } = serde_json::from_slice(&text)?;
     mount_root()?;
     let port = open_port(machine::PORT, 0)?;
     let clock = open_port(machine::CLOCK, 0)?;
@@ -68,9 +72,10 @@ fn serve() -> io::Result<i32> {
     enter_root()?;
     network::start_loopback()?;
     std::thread::spawn(move || follow(clock));
+    std::thread::spawn(move || forget::run(descriptors));
     outlet.map(serve_outlet).transpose()?;
     // SAFETY: the name outlives the call.
-    unsafe { libc::sethostname(c"nacre".as_ptr(), 5) };
+    unsafe { libc::sethostname(NAME.as_ptr().cast(), NAME.len()) };
     run_server(&server, port)
 }
 
@@ -106,8 +111,17 @@ fn mount_root() -> io::Result<()> {
     let (upper, work) = (format!("{LAYER}/upper"), format!("{LAYER}/work"));
     fs::create_dir(&upper)?;
     fs::create_dir(&work)?;
-    let low = if fs::metadata(LOW)?.uid() == 0 { LOW.into() } else { readable_by_others()? };
-    put("root", ROOT, "overlay", MsFlags::empty(), &format!("lowerdir={low},upperdir={upper},workdir={work}"))
+    // For an ordinary user, the programs of root have another owner. With its rights, mount(8) could mount nothing.
+    let (low, flags) = match fs::metadata(LOW)?.uid() {
+        0 => (LOW.into(), MsFlags::empty()),
+        _ => (readable_by_others()?, MsFlags::MS_NOSUID),
+    };
+    put("root", ROOT, "overlay", flags, &format!("lowerdir={low},upperdir={upper},workdir={work}"))?;
+    // Programs look up the address of their machine.
+    let mut hosts = File::options();
+    let hosts = hosts.append(true).custom_flags(libc::O_NOFOLLOW).open(format!("{ROOT}/etc/hosts"));
+    let _ = hosts.and_then(|mut hosts| writeln!(hosts, "\n127.0.0.1\t{NAME}"));
+    Ok(())
 }
 
 /// An overlay opens files with `O_NOATIME` if its mounter may, and root of the guest may for every file. The file server of an
@@ -128,17 +142,22 @@ fn readable_by_others() -> io::Result<String> {
 /// What the guest has itself.
 fn mount_own() -> io::Result<()> {
     let at = |path: &str| format!("{ROOT}{path}");
-    let temporary = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    // The layers of workspaces cannot lie on an overlay.
-    fs::create_dir_all(at("/var/lib/nacre"))?;
-    for (place, mode) in [("/tmp", "mode=1777"), ("/run", "mode=755"), ("/var/lib/nacre", "mode=755")] {
-        put("tmpfs", at(place), "tmpfs", temporary, mode)?;
-    }
     put("devtmpfs", at("/dev"), "devtmpfs", MsFlags::MS_NOSUID, "")?;
     fs::create_dir_all(at("/dev/pts"))?;
-    fs::create_dir_all(at("/dev/shm"))?;
     put("devpts", at("/dev/pts"), "devpts", MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC, "ptmxmode=0666,mode=0620,gid=5")?;
-    put("tmpfs", at("/dev/shm"), "tmpfs", temporary, "mode=1777")?;
+    // The layers of workspaces cannot lie on an overlay.
+    for (name, place, mode) in [
+        ("tmp", "/tmp", 0o1777),
+        ("run", "/run", 0o755),
+        ("nacre", "/var/lib/nacre", 0o755),
+        ("shm", "/dev/shm", 0o1777),
+    ] {
+        let directory = format!("{LAYER}/{name}");
+        fs::create_dir(&directory)?;
+        fs::set_permissions(&directory, fs::Permissions::from_mode(mode))?;
+        fs::create_dir_all(at(place))?;
+        bind(&directory, &at(place), MsFlags::MS_NOSUID | MsFlags::MS_NODEV)?;
+    }
     for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
         symlink(format!("/proc/self/fd{target}"), at(&format!("/dev/{name}")))?;
     }
@@ -150,6 +169,14 @@ fn mount_own() -> io::Result<()> {
         let _ = fs::write(at("/sys/fs/cgroup/cgroup.subtree_control"), controller);
     }
     Ok(())
+}
+
+/// Mounts a directory at another place. With a file system of their own, all together could take more memory than there is.
+fn bind(source: &str, target: &str, flags: MsFlags) -> io::Result<()> {
+    let nothing = None::<&str>;
+    let problem = |error| io::Error::other(format!("{target}: {error}"));
+    mount(Some(source), target, nothing, MsFlags::MS_BIND, nothing).map_err(problem)?;
+    mount(nothing, target, nothing, MsFlags::MS_BIND | MsFlags::MS_REMOUNT | flags, nothing).map_err(problem)
 }
 
 /// The project and what else the machine shares.

@@ -3,6 +3,7 @@
 use crate::control::{self, Control};
 use crate::file_server::{self, FileServer};
 use crate::find::{self, Unavailable, unavailable};
+use crate::forget;
 use crate::initramfs;
 use crate::kernel::Kernel;
 use crate::machine::{self, Parts};
@@ -73,6 +74,7 @@ fn start(settings: &Settings, found: Found) -> Result<i32, Unavailable> {
         places: settings.places.iter().map(|place| place.path.clone()).collect(),
         server: settings.server.clone(),
         has_outlet: settings.outlet.is_some(),
+        descriptors: forget::raise_limit().map_err(failed)?,
     };
     // It is in namespaces of another sandbox.
     let outlet = settings.outlet.map(outlet::start).transpose()?;

@@ -42,6 +42,10 @@ impl Kernel {
     }
 
     fn read(path: &Path) -> io::Result<Self> {
+        // To open a FIFO would wait for its writer.
+        if !path.metadata()?.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         let file = File::open(path)?;
         // An ELF file is a kernel that was built for this, and has no modules.
         let mut start = [0; 4];
@@ -138,6 +142,10 @@ mod tests {
             assert_eq!(refused.reason, "no-kernel");
             assert!(refused.message.contains("kernel)"), "{refused}");
         }
+        std::fs::remove_file(&file).unwrap();
+        nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(Kernel::open(Some(&file)).unwrap_err().message.contains("no regular file"));
+        std::fs::remove_file(&file).unwrap();
         let mut image = vec![0; 0x1000];
         image[0x202..0x206].copy_from_slice(b"HdrS");
         image[0x20e..0x210].copy_from_slice(&0x300_u16.to_le_bytes());

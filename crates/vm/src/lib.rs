@@ -20,6 +20,7 @@
 mod control;
 mod file_server;
 mod find;
+mod forget;
 pub mod guest;
 pub mod host;
 mod inherit;

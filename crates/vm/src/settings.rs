@@ -52,4 +52,6 @@ pub struct Guest {
     pub server: Server,
     /// Whether there is a proxy.
     pub has_outlet: bool,
+    /// The descriptors that each file server has.
+    pub descriptors: u64,
 }

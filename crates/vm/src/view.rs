@@ -35,9 +35,17 @@ pub fn make(settings: &Settings, kinds: Namespaces) -> io::Result<()> {
         .chain(["kvm"])
         .filter_map(|name| Some((name, mounts::clone_tree(&Path::new("/dev").join(name)).ok()?)))
         .collect();
+    let nothing = None::<&str>;
+    mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
+    let is_hidden = |place: &&Place| settings.hide.iter().any(|hidden| place.path.starts_with(hidden));
+    let named = |place| Some(place).filter(is_hidden).map(clone).transpose();
+    // The caller has named what is hidden otherwise.
+    let named: Vec<_> = settings.places.iter().map(named).collect::<io::Result<_>>()?;
     mounts::apply(&confinement(settings, kinds), None)?;
     // Those that can be written come first: they get new files, and the view gets no more.
-    let mut places: Vec<_> = settings.places.iter().map(|place| (!place.read_only).then(|| clone(place))).collect();
+    let first = |place: &Place| (!place.read_only).then(|| clone(place));
+    let mut places: Vec<_> =
+        settings.places.iter().zip(named).map(|(place, named)| named.map(Ok).or_else(|| first(place))).collect();
     leave_out_secrets(settings)?;
     for (place, cloned) in settings.places.iter().zip(&mut places) {
         cloned.get_or_insert_with(|| clone(place));
@@ -113,10 +121,12 @@ fn confinement(settings: &Settings, kinds: Namespaces) -> Confinement {
         let places = settings.places.iter().filter(move |place| place.read_only == read_only);
         places.map(|place| place.path.clone()).collect::<Vec<PathBuf>>()
     };
+    let write = paths(false);
+    // Everything else can only be read, and may have a directory in it that can be written.
+    let protect = paths(true).into_iter().filter(|path| write.iter().any(|outer| path.starts_with(outer))).collect();
     let rules = Filesystem {
-        write: paths(false),
-        // Those in a directory that can be written.
-        protect: paths(true),
+        write,
+        protect,
         hide: settings.hide.clone(),
         project: ProjectFiles { shown: paths(true), ..Default::default() },
         ..Default::default()

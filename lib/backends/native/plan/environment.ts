@@ -1,7 +1,7 @@
 /**
  * The initial environment of a sandbox.
  */
-import { os } from '../../../base/builtin.js'
+import { homeDirectory } from '../../../base/home.js'
 import type { EnvLists } from '../../../schema/env.js'
 
 /** PATH when neither the caller nor this process sets it. */
@@ -23,13 +23,4 @@ export function completeEnv(
     else env.delete(name)
   }
   return { names: [...env.keys()], values: [...env.values()] }
-}
-
-/** The user's home, or / for a user missing from the user database, where os.homedir() throws. */
-function homeDirectory(): string {
-  try {
-    return os.homedir()
-  } catch {
-    return '/'
-  }
 }

@@ -2,6 +2,7 @@
 
 import { loadAddon } from '../../../addon/load.js'
 import { os } from '../../../base/builtin.js'
+import { homeDirectory } from '../../../base/home.js'
 import type { NativeUser } from '../../../boundary/index.js'
 
 /**
@@ -11,7 +12,7 @@ import type { NativeUser } from '../../../boundary/index.js'
 export function homes(home: string | undefined, ownsHome: boolean, user: NativeUser | undefined): string[] {
   const ofUser = user && loadAddon().addon.homeOf(user)
   const ordered = ownsHome ? [home, ofUser] : [ofUser, home]
-  return [...new Set([...ordered, os.homedir(), recorded()].filter((one) => typeof one === 'string'))]
+  return [...new Set([...ordered, homeDirectory(), recorded()].filter((one) => typeof one === 'string'))]
 }
 
 /** The home of this process's user in the user database. */
